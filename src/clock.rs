@@ -1,0 +1,1 @@
+//! The seam to time: wall clock, boot time and sleeping until an instant.

@@ -1,0 +1,1 @@
+//! Options, checked once and typed; refuses what cannot work.

@@ -1,0 +1,1 @@
+//! Typed events of a run, and the log that tells them.

@@ -1,0 +1,1 @@
+//! Exit statuses, each with its meaning.

@@ -1,0 +1,1 @@
+//! One firing from claim to release.

@@ -1,0 +1,26 @@
+//! solocron runs a command under a lock that all hosts share, on a crontab
+//! schedule or once.
+//!
+//! The library exists for the binary and its tests; it makes no promise of
+//! stability. Layers, each depending only on those below it:
+//!
+//! - [`cli`], [`config`], [`exit`]: words and numbers at the edge
+//! - [`schedule_mode`], [`once_mode`]: the two loops
+//! - [`firing`], [`supervisor`]: one firing from claim to release
+//! - [`process`], [`store`]: the outside world, one file a thing
+//! - [`clock`], [`event`]: the seams to time and to output
+//! - [`lock`], [`schedule`]: pure rules, without IO, async or a clock
+
+pub mod cli;
+pub mod clock;
+pub mod config;
+pub mod event;
+pub mod exit;
+pub mod firing;
+pub mod lock;
+pub mod once_mode;
+pub mod process;
+pub mod schedule;
+pub mod schedule_mode;
+pub mod store;
+pub mod supervisor;

@@ -1,0 +1,3 @@
+//! `solocron`: the binary. Everything of substance is in the library.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! Commands as processes: start, signals, terminal, init.

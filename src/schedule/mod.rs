@@ -1,0 +1,1 @@
+//! Schedules: crontab expressions, zones, and the next firing.

@@ -1,0 +1,1 @@
+//! Where records live: Redis, a directory of files, memory.

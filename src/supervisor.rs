@@ -1,0 +1,1 @@
+//! The loop over one running command: child, heartbeat, signals, timers.
