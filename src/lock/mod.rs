@@ -1,1 +1,20 @@
-//! The pure rules of the lock: record, lease arithmetic, machines.
+//! The pure rules of the lock: what a record means, when a lease holds, and
+//! what claimant and holder do next.
+//!
+//! Nothing here reads a clock, waits or talks to anyone, so that the same code
+//! serves every store, the binary, and the exhaustive exploration in the tests.
+//!
+//! - [`record`]: the record and its data
+//! - [`rules`]: the three operations on it, claim, beat and free
+//! - [`lease`]: how long a holder may believe in its lease
+//! - [`claimant`]: what a claimant does with an answer
+//! - [`holder`]: what a holder does while its command runs
+
+pub mod record;
+pub mod rules;
+
+pub use record::{Ms, Owner, Record, State, StoreTime};
+pub use rules::{
+    Beat, BeatReply, Claim, ClaimReply, Extent, Free, FreeReply, Loss, OnRunnerLost, Outcome,
+    Overlap, Verdict,
+};
