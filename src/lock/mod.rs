@@ -10,11 +10,17 @@
 //! - [`claimant`]: what a claimant does with an answer
 //! - [`holder`]: what a holder does while its command runs
 
+pub mod claimant;
+pub mod holder;
+pub mod lease;
 pub mod record;
 pub mod rules;
 
+pub use claimant::{Claimant, Next, Patience, Refusal, Wait};
+pub use holder::{Action, Holder, Lost, OnLockLost};
+pub use lease::{Boot, Timing};
 pub use record::{Ms, Owner, Record, State, StoreTime};
 pub use rules::{
-    Beat, BeatReply, Claim, ClaimReply, Extent, Free, FreeReply, Loss, OnRunnerLost, Outcome,
-    Overlap, Verdict,
+    Beat, BeatReply, Claim, ClaimReply, EndedRun, Extent, Free, FreeReply, Grant, Loss,
+    OnRunnerLost, Outcome, Overlap, Verdict, Wanted,
 };
