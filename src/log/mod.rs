@@ -1,0 +1,277 @@
+//! The log: events as lines on standard error.
+
+mod message;
+mod stderr;
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::time::Duration;
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use tracing::level_filters::LevelFilter;
+use tracing::{Subscriber, field};
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::registry::LookupSpan;
+
+use crate::clock::Clock;
+use crate::event::{Event, Level, Listener, Skip};
+use crate::lock::Boot;
+
+/// Repeats of one trouble are told once in this span.
+const REPEAT_AFTER: Duration = Duration::from_secs(60);
+
+/// How lines look.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Format {
+    /// For people.
+    #[default]
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// The listener that writes lines.
+pub struct Log<'a> {
+    lock: String,
+    clock: &'a dyn Clock,
+    repeats: RefCell<Repeats>,
+}
+
+impl<'a> Log<'a> {
+    /// A log for the job that goes by `lock`.
+    #[must_use]
+    pub fn new(lock: &str, clock: &'a dyn Clock) -> Self {
+        Self {
+            lock: crate::info::shown(lock),
+            clock,
+            repeats: RefCell::default(),
+        }
+    }
+}
+
+impl Listener for Log<'_> {
+    fn on_event(&self, event: &Event) {
+        let Some(held_back) = self.repeats.borrow_mut().pass(event, self.clock.boot()) else {
+            return;
+        };
+        let mut text = format!("{}: {}", self.lock, message::of(event));
+        if held_back > 0 {
+            use std::fmt::Write;
+            let _ = write!(text, " ({held_back} more like it not shown)");
+        }
+        let json = || serde_json::to_string(event).unwrap_or_default();
+        let time = self.clock.wall();
+        macro_rules! tell {
+            ($level:ident) => {
+                tracing::$level!(
+                    at = time.timestamp_micros(),
+                    lock = self.lock,
+                    json = field::display(lazily(&json)),
+                    "{text}"
+                )
+            };
+        }
+        match event.level() {
+            Level::Error => tell!(error),
+            Level::Warn => tell!(warn),
+            Level::Info => tell!(info),
+            Level::Debug => tell!(debug),
+            Level::Trace => tell!(trace),
+        }
+    }
+}
+
+/// Displays what `make` gives, made only when somebody reads it.
+fn lazily<F: Fn() -> String>(make: F) -> impl std::fmt::Display {
+    struct Lazy<F>(F);
+    impl<F: Fn() -> String> std::fmt::Display for Lazy<F> {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str(&(self.0)())
+        }
+    }
+    Lazy(make)
+}
+
+/// Holds back what would flood the log.
+#[derive(Default)]
+struct Repeats {
+    trouble: HashMap<&'static str, Told>,
+}
+
+struct Told {
+    text: String,
+    at: Boot,
+    held_back: u64,
+}
+
+impl Repeats {
+    /// Whether `event` is to be told at `now`, and how many like it were not.
+    fn pass(&mut self, event: &Event, now: Boot) -> Option<u64> {
+        let (kind, text) = match event {
+            // Good news only after bad.
+            Event::StoreAnswered => {
+                return self.trouble.remove("store").map(|told| told.held_back);
+            }
+            Event::Started { .. } => {
+                self.trouble.remove("skip");
+                return Some(0);
+            }
+            Event::StoreFailed { error } => ("store", error.clone()),
+            Event::Skipped { skip, .. } => match skip {
+                Skip::WaitOver { .. } | Skip::Done => return Some(0),
+                skip => ("skip", kind_of(skip)),
+            },
+            _ => return Some(0),
+        };
+        let told = self.trouble.entry(kind).or_insert_with(|| Told {
+            text: String::new(),
+            at: now,
+            held_back: 0,
+        });
+        if told.text == text && now < told.at + REPEAT_AFTER {
+            told.held_back += 1;
+            return None;
+        }
+        let held_back = if told.text == text { told.held_back } else { 0 };
+        *told = Told {
+            text,
+            at: now,
+            held_back: 0,
+        };
+        Some(held_back)
+    }
+}
+
+/// What makes two skips the same trouble.
+fn kind_of(skip: &Skip) -> String {
+    format!("{:?}", std::mem::discriminant(skip))
+}
+
+/// Sends log lines of `level` and above to standard error.
+///
+/// Colour is used where `colour` says so.
+pub fn start(format: Format, level: LevelFilter, colour: bool) {
+    let builder = tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_ansi(colour)
+        .with_writer(stderr::Stderr::default);
+    // Only one log can be started in a process; tests start several.
+    let _ = match format {
+        Format::Text => {
+            tracing::subscriber::set_global_default(builder.event_format(Text).finish())
+        }
+        Format::Json => {
+            tracing::subscriber::set_global_default(builder.event_format(Json).finish())
+        }
+    };
+}
+
+/// The fields of a log line, picked out of a tracing event.
+#[derive(Default)]
+struct Fields {
+    at: Option<DateTime<Utc>>,
+    lock: String,
+    json: String,
+    message: String,
+    want_json: bool,
+}
+
+impl field::Visit for Fields {
+    fn record_i64(&mut self, field: &field::Field, value: i64) {
+        if field.name() == "at" {
+            self.at = DateTime::from_timestamp_micros(value);
+        }
+    }
+
+    fn record_str(&mut self, field: &field::Field, value: &str) {
+        if field.name() == "lock" {
+            value.clone_into(&mut self.lock);
+        }
+    }
+
+    fn record_debug(&mut self, field: &field::Field, value: &dyn std::fmt::Debug) {
+        match field.name() {
+            "message" => self.message = format!("{value:?}"),
+            "json" if self.want_json => self.json = format!("{value:?}"),
+            _ => {}
+        }
+    }
+}
+
+fn pick(event: &tracing::Event<'_>, want_json: bool) -> Fields {
+    let mut fields = Fields {
+        want_json,
+        ..Fields::default()
+    };
+    event.record(&mut fields);
+    fields
+}
+
+fn time_of(fields: &Fields) -> String {
+    fields
+        .at
+        .map(|at| at.to_rfc3339_opts(SecondsFormat::Millis, true))
+        .unwrap_or_default()
+}
+
+struct Text;
+
+impl<S, N> FormatEvent<S, N> for Text
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        _: &FmtContext<'_, S, N>,
+        mut to: Writer<'_>,
+        event: &tracing::Event<'_>,
+    ) -> std::fmt::Result {
+        let fields = pick(event, false);
+        let (word, colour) = match *event.metadata().level() {
+            tracing::Level::ERROR => ("error", "\x1b[31m"),
+            tracing::Level::WARN => ("warning", "\x1b[33m"),
+            tracing::Level::INFO => ("info", "\x1b[32m"),
+            tracing::Level::DEBUG => ("debug", "\x1b[34m"),
+            tracing::Level::TRACE => ("trace", "\x1b[35m"),
+        };
+        let time = time_of(&fields);
+        let message = &fields.message;
+        if to.has_ansi_escapes() {
+            writeln!(
+                to,
+                "\x1b[2m{time}\x1b[0m solocron {colour}{word}\x1b[0m: {message}"
+            )
+        } else {
+            writeln!(to, "{time} solocron {word}: {message}")
+        }
+    }
+}
+
+struct Json;
+
+impl<S, N> FormatEvent<S, N> for Json
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        _: &FmtContext<'_, S, N>,
+        mut to: Writer<'_>,
+        event: &tracing::Event<'_>,
+    ) -> std::fmt::Result {
+        let fields = pick(event, true);
+        let mut line = serde_json::Map::new();
+        line.insert("time".into(), time_of(&fields).into());
+        let level = event.metadata().level().as_str().to_ascii_lowercase();
+        line.insert("level".into(), level.into());
+        line.insert("lock".into(), fields.lock.into());
+        line.insert("message".into(), fields.message.into());
+        if let Ok(serde_json::Value::Object(data)) = serde_json::from_str(&fields.json) {
+            line.extend(data);
+        }
+        writeln!(to, "{}", serde_json::Value::Object(line))
+    }
+}
