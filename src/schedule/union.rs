@@ -1,0 +1,263 @@
+//! A schedule: the union of one or more expressions, each in its own zone.
+
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+
+use chrono::{DateTime, SecondsFormat, Utc};
+
+use super::error::{Problem, ScheduleError};
+use super::naive::Naive;
+use super::next;
+use super::parse::{self, Kind};
+use super::zone::{Zone, ZoneDb, ZoneError};
+
+/// Where an expression without a zone prefix gets its zone from: `--tz`, else
+/// the value of `TZ`, else the zone of the system, else UTC.
+#[derive(Debug, Clone, Copy)]
+pub struct ZoneChoice<'a> {
+    /// Finds zones by name.
+    pub db: &'a ZoneDb,
+    /// The value of `--tz`; a prefix must not contradict it.
+    pub given: Option<&'a str>,
+    /// The value of the environment variable `TZ`.
+    pub tz_env: Option<&'a OsStr>,
+}
+
+impl ZoneChoice<'_> {
+    /// The zone for expressions that name none.
+    ///
+    /// # Errors
+    /// `--tz` or `TZ` is not a zone.
+    pub fn zone(&self) -> Result<Zone, ZoneError> {
+        match (self.given, self.tz_env) {
+            (Some(name), _) => self.db.zone(name),
+            (None, Some(value)) => self.db.from_tz(value),
+            (None, None) => Ok(self.db.system()),
+        }
+    }
+}
+
+/// One or more expressions; a firing of several of them at one instant is one.
+#[derive(Debug, Clone)]
+pub struct Schedule {
+    entries: Vec<Entry>,
+    zones: Vec<Zone>,
+}
+
+#[derive(Debug, Clone)]
+struct Entry {
+    /// As given, without a prefix.
+    text: String,
+    /// Index into the schedule's zones.
+    zone: usize,
+    /// Fields written; 0 for `@every`.
+    fields: usize,
+    rule: Rule,
+}
+
+#[derive(Debug, Clone)]
+enum Rule {
+    Every(i64),
+    Calendar { naive: Naive, wildcard: bool },
+}
+
+impl Entry {
+    fn next(&self, zones: &[Zone], after: i64) -> Option<i64> {
+        match &self.rule {
+            Rule::Every(period) => after
+                .div_euclid(*period)
+                .checked_add(1)?
+                .checked_mul(*period),
+            Rule::Calendar { naive, wildcard } => {
+                next::next(naive, *wildcard, zones[self.zone].rules(), after)
+            }
+        }
+    }
+}
+
+impl Schedule {
+    /// Reads expressions. `lock_name` is what `H` is derived from.
+    ///
+    /// # Errors
+    /// The first expression that is not understood, names an unknown zone,
+    /// contradicts `--tz`, or never fires. Without any expression: an error
+    /// too.
+    pub fn parse(
+        expressions: &[String],
+        zone: &ZoneChoice<'_>,
+        lock_name: Option<&str>,
+    ) -> Result<Self, ScheduleError> {
+        let mut schedule = Self {
+            entries: Vec::new(),
+            zones: Vec::new(),
+        };
+        if expressions.is_empty() {
+            let problem = Problem::Form {
+                reason: "there is no expression".into(),
+                remedy: "write one, like \"*/5 * * * *\"".into(),
+            };
+            return Err(ScheduleError {
+                expression: String::new(),
+                problem,
+            });
+        }
+        for expression in expressions {
+            schedule
+                .add(expression, zone, lock_name)
+                .map_err(|problem| ScheduleError {
+                    expression: expression.clone(),
+                    problem,
+                })?;
+        }
+        Ok(schedule)
+    }
+
+    fn add(
+        &mut self,
+        expression: &str,
+        choice: &ZoneChoice<'_>,
+        lock_name: Option<&str>,
+    ) -> Result<(), Problem> {
+        let parsed = parse::parse(expression, lock_name)?;
+        let zone = match &parsed.zone {
+            None => choice.zone().map_err(Problem::Zone)?,
+            Some(name) => {
+                let zone = choice.db.zone(name).map_err(Problem::Zone)?;
+                if let Some(given) = choice.given {
+                    let given = choice.db.zone(given).map_err(Problem::Zone)?;
+                    if given.name() != zone.name() {
+                        return Err(Problem::ZoneConflict {
+                            given: given.name().to_owned(),
+                            prefix: zone.name().to_owned(),
+                        });
+                    }
+                }
+                zone
+            }
+        };
+        let (rule, fields) = match parsed.kind {
+            Kind::Every(period) => (Rule::Every(period), 0),
+            Kind::Calendar(calendar) => {
+                let naive = Naive::new(&calendar);
+                if !naive.fires() {
+                    return Err(Problem::NeverFires);
+                }
+                let wildcard = calendar.is_wildcard();
+                (Rule::Calendar { naive, wildcard }, calendar.written)
+            }
+        };
+        let entry = Entry {
+            text: parsed.text,
+            zone: self.zone_index(zone),
+            fields,
+            rule,
+        };
+        // A match of the fields may still lie in gaps of the zone alone.
+        if entry.next(&self.zones, BEFORE_ALL).is_none() {
+            return Err(Problem::NeverFires);
+        }
+        let known = |other: &Entry| other.text == entry.text && other.zone == entry.zone;
+        if !self.entries.iter().any(known) {
+            self.entries.push(entry);
+        }
+        Ok(())
+    }
+
+    fn zone_index(&mut self, zone: Zone) -> usize {
+        let known = self
+            .zones
+            .iter()
+            .position(|known| known.name() == zone.name());
+        known.unwrap_or_else(|| {
+            self.zones.push(zone);
+            self.zones.len() - 1
+        })
+    }
+
+    /// The first firing strictly later than `after`, if there is one within
+    /// 400 years.
+    #[must_use]
+    pub fn next(&self, after: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        self.next_in_zone(after).map(|(firing, _)| firing)
+    }
+
+    /// As [`Schedule::next`], with the zone of the expression that fires; of
+    /// several that fire then, the first given.
+    #[must_use]
+    pub fn next_in_zone(&self, after: DateTime<Utc>) -> Option<(DateTime<Utc>, &Zone)> {
+        let after = after.timestamp();
+        let (firing, zone) = self
+            .entries
+            .iter()
+            .filter_map(|entry| Some((entry.next(&self.zones, after)?, entry.zone)))
+            .min_by_key(|(firing, _)| *firing)?;
+        Some((DateTime::from_timestamp(firing, 0)?, &self.zones[zone]))
+    }
+
+    /// Checks that there is a firing after `now`: a year field may be over.
+    ///
+    /// # Errors
+    /// No expression has one; the error names the first.
+    pub fn check_future(&self, now: DateTime<Utc>) -> Result<(), ScheduleError> {
+        if self.next(now).is_some() {
+            return Ok(());
+        }
+        Err(ScheduleError {
+            expression: self.entries[0].text.clone(),
+            problem: Problem::Ended {
+                after: now.to_rfc3339_opts(SecondsFormat::Secs, true),
+            },
+        })
+    }
+
+    /// An expression has six or seven fields, so that its first is seconds:
+    /// worth saying at start, as many take the first field for minutes.
+    #[must_use]
+    pub fn has_seconds(&self) -> bool {
+        self.entries.iter().any(|entry| entry.fields > 5)
+    }
+
+    /// The zone firings are shown in: that of the first expression.
+    #[must_use]
+    pub fn zone(&self) -> &Zone {
+        &self.zones[self.entries[0].zone]
+    }
+
+    /// The expressions without their zones, separated by `; `. Equal schedules
+    /// written with other blanks or duplicates give equal text.
+    #[must_use]
+    pub fn expressions(&self) -> String {
+        let texts: Vec<&str> = self
+            .entries
+            .iter()
+            .map(|entry| entry.text.as_str())
+            .collect();
+        texts.join("; ")
+    }
+
+    /// The expressions with their zones, for messages and records:
+    /// `*/5 * * * * (Europe/Berlin)`.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let mut text = String::new();
+        for entry in &self.entries {
+            let separator = if text.is_empty() { "" } else { "; " };
+            let zone = self.zones[entry.zone].name();
+            let _ = write!(text, "{separator}{} ({zone})", entry.text);
+        }
+        text
+    }
+
+    /// Takes up changed zone rules, see [`Zone::refresh`]. Cheap: one `stat` a
+    /// zone. Returns whether any rules changed.
+    pub fn refresh(&mut self) -> bool {
+        let mut changed = false;
+        for zone in &mut self.zones {
+            changed |= zone.refresh();
+        }
+        changed
+    }
+}
+
+/// Before the first year an expression can name, in seconds.
+const BEFORE_ALL: i64 = -2 * 86_400;
