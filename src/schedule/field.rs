@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use super::days::DayRule;
-use super::hash;
+use super::term::Term;
 
 /// A field of an expression, in the order in which seven fields are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,9 +42,28 @@ pub const FIELDS: [Field; 7] = [
 ];
 
 const MONTHS: [&str; 12] = [
-    "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
 ];
-const WEEKDAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
+const WEEKDAYS: [&str; 7] = [
+    "sunday",
+    "monday",
+    "tuesday",
+    "wednesday",
+    "thursday",
+    "friday",
+    "saturday",
+];
 
 impl Field {
     /// The name used in messages, and in the hash behind `H`.
@@ -89,7 +108,7 @@ impl Field {
     }
 
     /// What `H` ranges over: days stop at 28 so that no month is left out.
-    fn hash_range(self) -> (u16, u16) {
+    pub(super) fn hash_range(self) -> (u16, u16) {
         match self {
             Self::Day => (1, 28),
             Self::Weekday => (0, 6),
@@ -101,15 +120,26 @@ impl Field {
         matches!(self, Self::Day | Self::Weekday)
     }
 
-    fn named(self, word: &str) -> Option<u16> {
-        let (names, base): (&[&str], u16) = match self {
-            Self::Month => (&MONTHS, 1),
-            Self::Weekday => (&WEEKDAYS, 0),
-            _ => return None,
-        };
-        (base..)
-            .zip(names)
-            .find_map(|(number, name)| name.eq_ignore_ascii_case(word).then_some(number))
+    fn names(self) -> &'static [&'static str] {
+        match self {
+            Self::Month => &MONTHS,
+            Self::Weekday => &WEEKDAYS,
+            _ => &[],
+        }
+    }
+
+    /// The number of a name: its first three letters, in any case.
+    pub(super) fn named(self, word: &str) -> Option<u16> {
+        (self.range().0..)
+            .zip(self.names())
+            .find_map(|(number, name)| name[..3].eq_ignore_ascii_case(word).then_some(number))
+    }
+
+    /// The name that a longer spelling (`thurs`, `thursday`) stands for.
+    pub(super) fn shortened(self, word: &str) -> Option<&'static str> {
+        let lower = word.to_ascii_lowercase();
+        let longer = |name: &&&str| lower.len() > 3 && name.starts_with(&lower);
+        self.names().iter().find(longer).map(|name| &name[..3])
     }
 }
 
@@ -170,7 +200,7 @@ impl FieldSpec {
     pub fn star(field: Field) -> Self {
         let (low, high) = field.range();
         let mut spec = Self::none(true);
-        spec.insert(field, (low..=high).step_by(1));
+        spec.insert(field, low..=high);
         spec
     }
 
@@ -214,307 +244,24 @@ pub(super) fn parse(
     }
     let mut spec = FieldSpec::none(text.starts_with('*'));
     for term in text.split(',') {
-        let reader = Reader {
+        let term = Term {
             field,
-            term,
+            text: term,
             lock_name,
         };
-        if term.is_empty() {
-            return Err(reader.error(
+        if term.text.is_empty() {
+            return Err(term.error(
                 text,
                 "has an empty list item",
                 "write the values with one comma between two of them, like 1,2",
             ));
         }
-        if let Some(rule) = reader.day_rule()? {
+        if let Some(rule) = term.day_rule()? {
             spec.rules.push(rule);
         } else {
-            let (low, high, step) = reader.plain()?;
+            let (low, high, step) = term.plain()?;
             spec.insert(field, (low..=high).step_by(step));
         }
     }
     Ok(spec)
-}
-
-/// One term of a field while it is read.
-struct Reader<'a> {
-    field: Field,
-    term: &'a str,
-    lock_name: Option<&'a str>,
-}
-
-impl Reader<'_> {
-    fn error(
-        &self,
-        text: &str,
-        reason: impl Into<String>,
-        remedy: impl Into<String>,
-    ) -> FieldError {
-        FieldError {
-            field: self.field,
-            text: text.to_owned(),
-            reason: reason.into(),
-            remedy: remedy.into(),
-        }
-    }
-
-    /// First, last and step of a term without calendar rules.
-    fn plain(&self) -> Result<(u16, u16, usize), FieldError> {
-        let (base, step) = match self.term.split_once('/') {
-            None => (self.term, None),
-            Some((base, step)) => (base, Some(self.step(step)?)),
-        };
-        if let Some(rest) = base.strip_prefix('H') {
-            return self.hashed(rest, step);
-        }
-        let (field_low, field_high) = self.field.range();
-        let (low, high) = if base == "*" {
-            (field_low, field_high)
-        } else if base.starts_with('*') {
-            return Err(self.glued_star(base));
-        } else if let Some((first, last)) = base.split_once('-') {
-            self.bounds(base, first, last)?
-        } else {
-            let value = self.value(base)?;
-            let last = if step.is_some() { field_high } else { value };
-            (value, last)
-        };
-        Ok((low, high, step.unwrap_or(1)))
-    }
-
-    fn step(&self, text: &str) -> Result<usize, FieldError> {
-        let remedy = "write a whole number from 1 after the slash, like */5";
-        if text.is_empty() {
-            return Err(self.error(self.term, "lacks the step after the slash", remedy));
-        }
-        if !text.bytes().all(|byte| byte.is_ascii_digit()) {
-            return Err(self.error(self.term, "has a step that is not a number", remedy));
-        }
-        match text.parse::<u32>() {
-            Ok(0) => Err(self.error(
-                self.term,
-                "has the step 0, which is no step",
-                "write a step from 1, or * for every value",
-            )),
-            Ok(step) => Ok(step as usize),
-            Err(_) => Err(self.error(self.term, "has a step that is too large", remedy)),
-        }
-    }
-
-    fn glued_star(&self, base: &str) -> FieldError {
-        let rest = &base[1..];
-        let remedy = if !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()) {
-            format!("write */{rest} for every {rest}th value, or *,{rest}, or {rest} alone")
-        } else {
-            "write * alone, or * with a step, like */5".to_owned()
-        };
-        self.error(
-            base,
-            "joins * to something, but * stands alone or before a /step",
-            remedy,
-        )
-    }
-
-    /// Both ends of a range. A weekday range may end in Sunday.
-    fn bounds(&self, base: &str, first: &str, last: &str) -> Result<(u16, u16), FieldError> {
-        let remedy = "write first-last, like 1-5";
-        if first.is_empty() {
-            return Err(self.error(
-                base,
-                "begins with a minus, but there are no negative values",
-                remedy,
-            ));
-        }
-        if last.is_empty() {
-            return Err(self.error(base, "is a range without an end", remedy));
-        }
-        if last == "*" || last.starts_with('-') {
-            return Err(self.error(base, "is a range without a legal end", remedy));
-        }
-        let low = self.value(first)?;
-        let mut high = self.value(last)?;
-        if self.field == Field::Weekday && high == 0 && low > 0 {
-            high = 7;
-        }
-        if low > high {
-            let (field_low, field_high) = self.field.range();
-            return Err(self.error(
-                base,
-                "is a range that runs backwards",
-                format!(
-                    "write the smaller value first, or two ranges: {first}-{field_high},{field_low}-{last}"
-                ),
-            ));
-        }
-        Ok((low, high))
-    }
-
-    /// A number or, where the field has names, a name.
-    fn value(&self, text: &str) -> Result<u16, FieldError> {
-        let (low, high) = self.field.range();
-        if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-            let number = text.parse::<u64>().unwrap_or(u64::MAX);
-            return match u16::try_from(number) {
-                Ok(value) if (low..=high).contains(&value) => Ok(value),
-                _ => Err(self.error(text, "is out of range", self.in_range_remedy(number))),
-            };
-        }
-        if let Some(value) = self.field.named(text) {
-            return Ok(value);
-        }
-        Err(self.unknown(text))
-    }
-
-    fn in_range_remedy(&self, number: u64) -> String {
-        let (low, high) = self.field.range();
-        match (self.field, number) {
-            (Field::Second | Field::Minute, 60) => {
-                "write 0 for the full minute or hour, or */n for every n".into()
-            }
-            (Field::Hour, 24) => "write 0 for midnight".into(),
-            (Field::Weekday, _) => "write 0 or 7 for Sunday, 1 for Monday".into(),
-            _ => format!("write a number from {low} to {high}"),
-        }
-    }
-
-    fn unknown(&self, text: &str) -> FieldError {
-        let numbers = "write a number, a range like 1-5, a list like 1,5 or a step like */5";
-        let lower = text.to_ascii_lowercase();
-        let full = MONTHS
-            .iter()
-            .chain(&WEEKDAYS)
-            .find(|name| lower.starts_with(**name));
-        if let Some(name) = full
-            && self.field.named(name).is_some()
-        {
-            return self.error(
-                text,
-                "is no name that cron knows",
-                format!("write its first three letters, {name}"),
-            );
-        }
-        match text {
-            "?" => self.error(
-                text,
-                "stands for any day, alone and in a day field",
-                "write *",
-            ),
-            "h" => self.error(
-                text,
-                "is not a value",
-                "write a capital H for a hashed value",
-            ),
-            _ if text.contains('~') => self.error(
-                text,
-                "is a random range, which would differ from host to host",
-                "write H(first-last), which is the same on every host",
-            ),
-            _ if text.contains(['L', 'W', '#', 'l', 'w']) && self.field.is_day() => {
-                self.error(text, "is not a value", self.calendar_remedy())
-            }
-            _ => self.error(text, "is not a value", numbers),
-        }
-    }
-
-    fn calendar_remedy(&self) -> &'static str {
-        if self.field == Field::Day {
-            "write L for the last day, LW for the last working day, 15W for the working day nearest the 15th"
-        } else {
-            "write 5L for the last Friday, 5#2 for the second Friday of the month"
-        }
-    }
-
-    /// `H`, `H(a-b)`, each with an optional step.
-    fn hashed(&self, rest: &str, step: Option<usize>) -> Result<(u16, u16, usize), FieldError> {
-        let remedy = "write H, H/15, H(0-7) or H(0-29)/10";
-        if self.field == Field::Year {
-            return Err(self.error(
-                self.term,
-                "is hashed, which a year cannot be",
-                "write the year",
-            ));
-        }
-        let (low, high) = if rest.is_empty() {
-            self.field.hash_range()
-        } else {
-            let bounds = rest
-                .strip_prefix('(')
-                .and_then(|rest| rest.strip_suffix(')'))
-                .and_then(|rest| rest.split_once('-'));
-            let Some((first, last)) = bounds else {
-                return Err(self.error(self.term, "is not a form of H", remedy));
-            };
-            self.bounds(&format!("{first}-{last}"), first, last)?
-        };
-        let Some(lock_name) = self.lock_name else {
-            return Err(self.error(
-                self.term,
-                "is derived from the lock name, which is missing",
-                "give --lock-name NAME, or write a number",
-            ));
-        };
-        let number = hash::number(lock_name, self.field);
-        let span = u64::from(high - low) + 1;
-        let choices = step.map_or(span, |step| span.min(step as u64));
-        let offset = u16::try_from(number % choices).unwrap_or(0);
-        match step {
-            None => Ok((low + offset, low + offset, 1)),
-            Some(step) => Ok((low + offset, high, step)),
-        }
-    }
-
-    /// A term that needs a calendar: `L`, `LW`, `15W`, `5L`, `5#2`.
-    fn day_rule(&self) -> Result<Option<DayRule>, FieldError> {
-        let upper = self.term.to_ascii_uppercase();
-        match self.field {
-            Field::Day => self.day_of_month_rule(&upper),
-            Field::Weekday => self.weekday_rule(&upper),
-            _ => Ok(None),
-        }
-    }
-
-    fn day_of_month_rule(&self, upper: &str) -> Result<Option<DayRule>, FieldError> {
-        match upper {
-            "L" => return Ok(Some(DayRule::Last)),
-            "LW" | "WL" => return Ok(Some(DayRule::LastWorkday)),
-            _ => {}
-        }
-        let Some(day) = upper.strip_suffix('W') else {
-            return Ok(None);
-        };
-        if day.is_empty() || !day.bytes().all(|byte| byte.is_ascii_digit()) {
-            return Err(self.error(self.term, "is not a value", self.calendar_remedy()));
-        }
-        let day = self.value(day)?;
-        Ok(Some(DayRule::NearestWorkday(u32::from(day))))
-    }
-
-    fn weekday_rule(&self, upper: &str) -> Result<Option<DayRule>, FieldError> {
-        if upper == "L" {
-            return Err(self.error(
-                self.term,
-                "lacks the day whose last occurrence it means",
-                self.calendar_remedy(),
-            ));
-        }
-        if let Some((day, nth)) = upper.split_once('#') {
-            let day = self.value(day)?;
-            return match nth {
-                "1" | "2" | "3" | "4" | "5" => Ok(Some(DayRule::Nth {
-                    weekday: u32::from(day % 7),
-                    nth: u32::from(nth.as_bytes()[0] - b'0'),
-                })),
-                _ => Err(self.error(
-                    self.term,
-                    "asks for a week that no month has",
-                    "write 1 to 5 after the #, like 5#2 for the second Friday",
-                )),
-            };
-        }
-        let Some(day) = upper.strip_suffix('L') else {
-            return Ok(None);
-        };
-        let day = self.value(day)?;
-        Ok(Some(DayRule::LastWeekday(u32::from(day % 7))))
-    }
 }

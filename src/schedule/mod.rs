@@ -16,6 +16,7 @@ mod naive;
 mod next;
 mod parse;
 mod span;
+mod term;
 pub mod text;
 mod union;
 pub mod zone;

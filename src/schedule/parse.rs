@@ -189,10 +189,34 @@ fn calendar(words: &[&str], lock_name: Option<&str>) -> Result<Calendar, Problem
     let mut fields = FIELDS.map(FieldSpec::star);
     fields[Field::Second as usize] = FieldSpec::only(0);
     for (field, word) in FIELDS[first..].iter().zip(words) {
-        let spec = field::parse(*field, word, lock_name).map_err(Problem::Field)?;
-        fields[*field as usize] = spec;
+        match field::parse(*field, word, lock_name) {
+            Ok(spec) => fields[*field as usize] = spec,
+            Err(error) => return Err(command_after(words).unwrap_or(Problem::Field(error))),
+        }
     }
     Ok(Calendar { fields, written })
+}
+
+/// The error for a whole crontab line: five fields and a command.
+fn command_after(words: &[&str]) -> Option<Problem> {
+    let word = words.get(5)?;
+    if Field::Weekday.shortened(word).is_some() {
+        return None;
+    }
+    let is_command = word.starts_with(['/', '.', '~', '$'])
+        || word.len() > 3 && word.starts_with(|letter: char| letter.is_ascii_alphabetic());
+    let fields = FIELDS[1..].iter().zip(&words[..5]);
+    let five_are_good = || {
+        fields
+            .clone()
+            .all(|(field, word)| field::parse(*field, word, Some("")).is_ok())
+    };
+    (is_command && five_are_good()).then(|| {
+        form(
+            format!("has {} after five fields", quote(word)),
+            "leave the command out, it goes after the options",
+        )
+    })
 }
 
 fn field_count(words: &[&str]) -> Problem {

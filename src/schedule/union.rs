@@ -30,10 +30,47 @@ impl ZoneChoice<'_> {
     /// `--tz` or `TZ` is not a zone.
     pub fn zone(&self) -> Result<Zone, ZoneError> {
         match (self.given, self.tz_env) {
-            (Some(name), _) => self.db.zone(name),
+            (Some(name), _) => self.db.zone(name).map_err(|error| ZoneError {
+                origin: "--tz",
+                ..error
+            }),
             (None, Some(value)) => self.db.from_tz(value),
             (None, None) => Ok(self.db.system()),
         }
+    }
+}
+
+/// The zones of the expressions while they are read; the default is looked up
+/// once, and only if an expression needs it.
+struct Zones<'a> {
+    choice: &'a ZoneChoice<'a>,
+    default: Option<Zone>,
+}
+
+impl Zones<'_> {
+    fn default(&mut self) -> Result<Zone, Problem> {
+        if self.default.is_none() {
+            self.default = Some(self.choice.zone().map_err(Problem::Zone)?);
+        }
+        Ok(self.default.clone().unwrap_or_else(Zone::utc))
+    }
+
+    /// The zone of an expression with or without a prefix.
+    fn of(&mut self, prefix: Option<&str>) -> Result<Zone, Problem> {
+        let Some(name) = prefix else {
+            return self.default();
+        };
+        let zone = self.choice.db.zone(name).map_err(Problem::Zone)?;
+        if self.choice.given.is_some() {
+            let given = self.default()?;
+            if given.name() != zone.name() {
+                return Err(Problem::ZoneConflict {
+                    given: given.name().to_owned(),
+                    prefix: zone.name().to_owned(),
+                });
+            }
+        }
+        Ok(zone)
     }
 }
 
@@ -101,9 +138,13 @@ impl Schedule {
                 problem,
             });
         }
+        let mut zones = Zones {
+            choice: zone,
+            default: None,
+        };
         for expression in expressions {
             schedule
-                .add(expression, zone, lock_name)
+                .add(expression, &mut zones, lock_name)
                 .map_err(|problem| ScheduleError {
                     expression: expression.clone(),
                     problem,
@@ -115,26 +156,11 @@ impl Schedule {
     fn add(
         &mut self,
         expression: &str,
-        choice: &ZoneChoice<'_>,
+        zones: &mut Zones<'_>,
         lock_name: Option<&str>,
     ) -> Result<(), Problem> {
         let parsed = parse::parse(expression, lock_name)?;
-        let zone = match &parsed.zone {
-            None => choice.zone().map_err(Problem::Zone)?,
-            Some(name) => {
-                let zone = choice.db.zone(name).map_err(Problem::Zone)?;
-                if let Some(given) = choice.given {
-                    let given = choice.db.zone(given).map_err(Problem::Zone)?;
-                    if given.name() != zone.name() {
-                        return Err(Problem::ZoneConflict {
-                            given: given.name().to_owned(),
-                            prefix: zone.name().to_owned(),
-                        });
-                    }
-                }
-                zone
-            }
-        };
+        let zone = zones.of(parsed.zone.as_deref())?;
         let (rule, fields) = match parsed.kind {
             Kind::Every(period) => (Rule::Every(period), 0),
             Kind::Calendar(calendar) => {

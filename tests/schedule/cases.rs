@@ -6,8 +6,8 @@ use std::ffi::OsStr;
 use chrono::{DateTime, Utc};
 use solocron::schedule::{Problem, Schedule, ScheduleError, ZoneChoice, ZoneDb};
 
-const VALID: &str = include_str!("cases/schedules.jsonl");
-const INVALID: &str = include_str!("cases/schedules-invalid.jsonl");
+const VALID: &str = include_str!("../cases/schedules.jsonl");
+const INVALID: &str = include_str!("../cases/schedules-invalid.jsonl");
 
 fn lines(text: &str) -> impl Iterator<Item = serde_json::Value> {
     text.lines()
