@@ -6,10 +6,21 @@
 
 pub mod inspect;
 pub mod proc;
+pub mod proxy;
+pub mod pty;
 pub mod redis;
 pub mod resp;
+pub mod running;
+pub mod solocron;
 pub mod wait;
+pub mod witness;
 
+pub use proxy::{Mode, Proxy};
+pub use pty::Pty;
 pub use redis::RedisServer;
 pub use resp::{Resp, Value};
-pub use wait::{eventually, long, wait_until};
+pub use running::{Outcome, Running};
+pub use rustix::process::Signal;
+pub use solocron::Solocron;
+pub use wait::{eventually, long, ms, secs, wait_for, wait_until};
+pub use witness::{Entry, Witness, now_ms};

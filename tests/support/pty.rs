@@ -1,0 +1,168 @@
+//! A pseudo-terminal: what a person types, what appears.
+
+use super::proc;
+use super::solocron::clear_environment;
+use super::wait::{eventually, secs};
+use rustix::process::Signal;
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use std::ffi::OsStr;
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::process::{Child, Command};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// A command with a terminal of its own; killed with its session when dropped.
+#[derive(Debug)]
+pub struct Pty {
+    master: File,
+    child: Child,
+    screen: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Pty {
+    /// Runs a command as leader of a session with a new terminal, all three streams on it.
+    ///
+    /// # Panics
+    /// When there is no terminal to be had.
+    #[must_use]
+    pub fn run<S: AsRef<OsStr>>(words: &[S]) -> Self {
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+        let master = openpt(flags).expect("a pseudo-terminal");
+        grantpt(&master).expect("grantpt");
+        unlockpt(&master).expect("unlockpt");
+        let name = ptsname(&master, Vec::new()).expect("name of the terminal");
+        let path = std::path::Path::new(OsStr::new(name.to_str().expect("an ASCII name")));
+        let slave = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(path)
+            .expect("the terminal");
+        let copy = || slave.try_clone().expect("a descriptor");
+        // setsid -c makes stdin the controlling terminal.
+        let mut command = Command::new("setsid");
+        command
+            .arg("-c")
+            .args(words)
+            .stdin(copy())
+            .stdout(copy())
+            .stderr(copy());
+        clear_environment(&mut command);
+        command
+            .env("TERM", "dumb")
+            .env("PS1", "ready$ ")
+            .env_remove("PROMPT_COMMAND");
+        let child = command.spawn().expect("setsid, of util-linux");
+        drop(slave);
+        drop(command);
+        let master = File::from(master);
+        let screen = Arc::new(Mutex::new(Vec::new()));
+        let (mut reader, sink) = (
+            master.try_clone().expect("a descriptor"),
+            Arc::clone(&screen),
+        );
+        std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(n @ 1..) = reader.read(&mut buffer) {
+                sink.lock().expect("screen").extend(&buffer[..n]);
+            }
+        });
+        Self {
+            master,
+            child,
+            screen,
+        }
+    }
+
+    /// Runs an interactive shell with job control; its prompt is `ready$ `.
+    #[must_use]
+    pub fn bash() -> Self {
+        let pty = Self::run(&["bash", "--norc", "--noprofile", "-i"]);
+        pty.wait_text("ready$ ", secs(10));
+        pty
+    }
+
+    /// The pid of the session's leader.
+    #[must_use]
+    pub fn pid(&self) -> i32 {
+        i32::try_from(self.child.id()).expect("a pid")
+    }
+
+    /// Types bytes: `"text\n"`, `"\x03"` for Ctrl-C, `"\x1a"` for Ctrl-Z.
+    ///
+    /// # Panics
+    /// When the terminal is gone.
+    pub fn send(&self, bytes: &str) {
+        (&self.master)
+            .write_all(bytes.as_bytes())
+            .expect("terminal");
+    }
+
+    /// All that appeared so far, what was typed included.
+    ///
+    /// # Panics
+    /// When the reading thread panicked.
+    #[must_use]
+    pub fn screen(&self) -> String {
+        String::from_utf8_lossy(&self.screen.lock().expect("screen")).into_owned()
+    }
+
+    /// Waits until `text` appears; yields the screen.
+    #[track_caller]
+    pub fn wait_text(&self, text: &str, bound: Duration) -> String {
+        let seen = eventually(bound, || self.screen().contains(text));
+        assert!(
+            seen,
+            "no {text:?} within {bound:?} on the screen:\n{}",
+            self.screen()
+        );
+        self.screen()
+    }
+
+    /// Waits until `text` has appeared `n` times; yields the screen.
+    #[track_caller]
+    pub fn wait_count(&self, text: &str, n: usize, bound: Duration) -> String {
+        let seen = eventually(bound, || self.screen().matches(text).count() >= n);
+        assert!(
+            seen,
+            "not {n} times {text:?} within {bound:?} on the screen:\n{}",
+            self.screen()
+        );
+        self.screen()
+    }
+
+    /// Waits for the end of the command that [`Self::run`] started; its status as a shell shows it.
+    ///
+    /// # Panics
+    /// When it does not end in time.
+    pub fn wait(&mut self, bound: Duration) -> i32 {
+        use std::os::unix::process::ExitStatusExt;
+        let mut status = None;
+        let ended = eventually(bound, || {
+            status = self.child.try_wait().expect("state of the process");
+            status.is_some()
+        });
+        assert!(ended, "no end within {bound:?}; screen:\n{}", self.screen());
+        // The reading thread may be behind.
+        std::thread::sleep(super::wait::ms(20));
+        let status = status.expect("ended");
+        status
+            .code()
+            .unwrap_or_else(|| 128 + status.signal().expect("ended by a signal"))
+    }
+}
+
+impl Drop for Pty {
+    fn drop(&mut self) {
+        let session = self.pid();
+        let _ = eventually(secs(5), || {
+            let mut left = proc::all();
+            left.retain(|p| p.session == session && p.lives());
+            for p in &left {
+                proc::signal(p.pid, Signal::KILL);
+            }
+            left.is_empty()
+        });
+        let _ = self.child.wait();
+    }
+}
