@@ -1,1 +1,0 @@
-//! Options, checked once and typed; refuses what cannot work.
