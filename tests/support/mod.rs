@@ -5,6 +5,7 @@
 #![allow(dead_code, unused_imports)]
 
 pub mod inspect;
+pub mod place;
 pub mod proc;
 pub mod proxy;
 pub mod pty;
@@ -15,6 +16,7 @@ pub mod solocron;
 pub mod wait;
 pub mod witness;
 
+pub use place::Place;
 pub use proxy::{Mode, Proxy};
 pub use pty::Pty;
 pub use redis::RedisServer;

@@ -165,7 +165,8 @@ impl Solocron {
             .iter()
             .map(|(n, v)| format!("{n}={}", quote(v.as_ref())));
         let words = self.words();
-        vars.chain(words.iter().map(|w| quote(w)))
+        let all = std::iter::once("env".to_owned()).chain(vars);
+        all.chain(words.iter().map(|w| quote(w)))
             .collect::<Vec<_>>()
             .join(" ")
     }
