@@ -98,6 +98,16 @@ impl Pty {
             .expect("terminal");
     }
 
+    /// Ends the terminal: its session gets HUP, reads and writes on it fail.
+    pub fn hang_up(&self) {
+        // The kernel does the same for the session when the other side is closed; here a thread still reads it.
+        rustix::process::kill_process_group(
+            rustix::process::Pid::from_raw(self.pid()).expect("a pid"),
+            Signal::HUP,
+        )
+        .expect("the session's leader");
+    }
+
     /// All that appeared so far, what was typed included.
     ///
     /// # Panics
