@@ -66,6 +66,8 @@ pub enum Skip {
     },
     /// The store may have forgotten that it ran.
     Unsure,
+    /// It fell before the first instance of this job was started.
+    BeforeFirst,
     /// A newer firing took its place in the queue.
     Superseded,
     /// It fell due while this instance ran an earlier one.
@@ -188,6 +190,8 @@ pub enum Event {
     StoreFailed {
         /// What, where, and what to do.
         error: String,
+        /// What kind of failure it is: repeats of one kind are one trouble.
+        class: &'static str,
     },
     /// The store answered.
     StoreAnswered,
@@ -228,8 +232,8 @@ pub enum Event {
     LockLost {
         /// Why.
         why: String,
-        /// Whether the command runs on all the same.
-        runs_on: bool,
+        /// What happens to the command.
+        then: &'static str,
     },
     /// solocron woke past its lease and halted the command to ask the store.
     Frozen,
@@ -284,12 +288,11 @@ impl Event {
     #[must_use]
     pub const fn level(&self) -> Level {
         match self {
-            Self::CannotStart { .. } => Level::Error,
+            Self::CannotStart { .. } | Self::StoreFailed { .. } => Level::Error,
             Self::Skipped { skip, .. } => skip.level(),
             Self::Missed { .. }
             | Self::Replaces { .. }
             | Self::Differs { .. }
-            | Self::StoreFailed { .. }
             | Self::StoreWarning { .. }
             | Self::ClockSkew { .. }
             | Self::MarkAhead { .. }
@@ -322,9 +325,11 @@ impl Skip {
     const fn level(&self) -> Level {
         match self {
             Self::Done | Self::Stopping => Level::Debug,
-            Self::Busy { .. } | Self::DoneInPeriod | Self::Superseded | Self::Overlapped => {
-                Level::Info
-            }
+            Self::Busy { .. }
+            | Self::DoneInPeriod
+            | Self::BeforeFirst
+            | Self::Superseded
+            | Self::Overlapped => Level::Info,
             Self::WaitOver { .. }
             | Self::Late { .. }
             | Self::Early { .. }
@@ -382,6 +387,7 @@ impl fmt::Display for Skip {
             Self::Unsure => {
                 f.write_str("the store has no memory of that time, so that it may have run already")
             }
+            Self::BeforeFirst => f.write_str("the store knows nothing of this job from then"),
             Self::Superseded => f.write_str("a newer firing took its place in the queue"),
             Self::Overlapped => f.write_str("an earlier run is still going on"),
             Self::Unreachable => f.write_str("the store could not be reached in time"),

@@ -66,6 +66,16 @@ impl From<Exit> for ExitCode {
     }
 }
 
+/// How solocron leaves.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Leave {
+    /// With this status.
+    With(u8),
+    /// By dying of the signal of this number, as its command did in the
+    /// foreground of a terminal.
+    DieOf(u8),
+}
+
 /// The status of a command that a signal of this number ended, as a shell
 /// tells of it.
 #[must_use]

@@ -17,7 +17,9 @@ use std::time::Duration;
 use crate::cli::UsageError;
 use crate::cli::options::{Opt, Use};
 use crate::cli::words::Words;
-use crate::lock::{OnRunnerLost, Overlap};
+pub use crate::firing::OnStop;
+pub use crate::lock::{OnLockLost, OnRunnerLost, Overlap, Wait};
+pub use crate::log::Format as LogFormat;
 
 pub use store::{ReadFile, StoreAddress, StoreSource, TlsCa, TlsFiles};
 pub use values::{From, StopSignal};
@@ -166,48 +168,6 @@ pub enum CommandLine {
     Argv(Vec<OsString>),
     /// A line for `/bin/sh -c`.
     Shell(OsString),
-}
-
-/// What happens to the command when the lease cannot be kept.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub enum OnLockLost {
-    /// It is stopped before anyone else may start.
-    #[default]
-    Stop,
-    /// It runs on; two may run at the same time.
-    Continue,
-}
-
-/// What a signal to stop does while the command runs.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub enum OnStop {
-    /// The command gets it.
-    #[default]
-    Forward,
-    /// The command runs to its end, and nothing is started after it.
-    Finish,
-}
-
-/// Whether a single run waits for the lock.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub enum Wait {
-    /// It does not.
-    #[default]
-    No,
-    /// This long.
-    For(Duration),
-    /// As long as it takes.
-    Forever,
-}
-
-/// The form of messages.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub enum LogFormat {
-    /// Lines for people.
-    #[default]
-    Text,
-    /// One JSON object a line.
-    Json,
 }
 
 /// How important a message must be to be told.

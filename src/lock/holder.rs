@@ -3,7 +3,7 @@
 
 use super::lease::{Boot, Timing};
 use super::record::Ms;
-use super::rules::{BeatReply, Extent, Grant, Loss};
+use super::rules::{BeatReply, Grant, Loss};
 
 /// What to do with a lease that could not be kept.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -77,6 +77,8 @@ pub struct Holder {
     valid_until: Boot,
     heart: Heart,
     phase: Phase,
+    /// The server that granted may not be the one that counts any more.
+    distrusted: bool,
     until_told: Ms,
     mark_told: Ms,
     lost: Option<Lost>,
@@ -92,6 +94,7 @@ impl Holder {
             valid_until: timing.valid_until(sent),
             heart: Heart::Due(sent + timing.beat_every),
             phase: Phase::Held,
+            distrusted: false,
             until_told: grant.until,
             mark_told: grant.mark,
             lost: None,
@@ -102,7 +105,14 @@ impl Holder {
     /// heartbeat comes first.
     #[must_use]
     pub fn may_start(&self, now: Boot) -> bool {
-        self.phase == Phase::Held && self.timing.may_start(self.valid_until, now)
+        self.phase == Phase::Held
+            && !self.distrusted
+            && self.timing.may_start(self.valid_until, now)
+    }
+
+    /// The grant alone is not to be relied on: a heartbeat comes first.
+    pub fn distrust(&mut self) {
+        self.distrusted = true;
     }
 
     /// The next heartbeat is due at once.
@@ -204,6 +214,7 @@ impl Holder {
 
     fn on_extended(&mut self, sent: Boot, until: Ms, now: Boot) -> Vec<Action> {
         self.until_told = until;
+        self.distrusted = false;
         self.valid_until = self.valid_until.max(self.timing.valid_until(sent));
         self.heart = Heart::Due((sent + self.timing.beat_every).max(now));
         match self.phase {
@@ -218,6 +229,7 @@ impl Holder {
             }
             Phase::RunningOn => {
                 self.phase = Phase::Held;
+                self.lost = None;
                 Vec::new()
             }
             _ => Vec::new(),
@@ -293,10 +305,4 @@ impl Holder {
     pub const fn mark_told(&self) -> Ms {
         self.mark_told
     }
-}
-
-/// Whether an extension tells of something that went wrong on the way.
-#[must_use]
-pub const fn is_remarkable(extent: Extent) -> bool {
-    !matches!(extent, Extent::Extended)
 }

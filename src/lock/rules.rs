@@ -147,7 +147,8 @@ pub struct Beat {
     pub token: u64,
     /// The lease end last told by the store, on its lease clock.
     pub until_told: Ms,
-    /// The mark last told by the store.
+    /// The mark last told by the store, or a later firing that is spent because
+    /// it fell due during this run.
     pub mark_told: Ms,
     /// The scheduled instant of the run.
     pub firing: Option<Ms>,
@@ -595,6 +596,7 @@ fn decide_beat(before: Option<&Record>, beat: &Beat, now: StoreTime) -> (Held, O
             extended.until = until;
             extended.ttl = beat.ttl;
             extended.attempt = extended.attempt.max(beat.attempt);
+            extended.mark = extended.mark.max(beat.mark_told);
             extended.keep = extended.keep.max(beat.keep);
             (Ok((until, extent)), Some(extended))
         }

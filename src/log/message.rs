@@ -85,7 +85,7 @@ fn of_schedule(event: &Event) -> String {
 
 fn of_store(event: &Event) -> String {
     match event {
-        Event::StoreFailed { error } => error.clone(),
+        Event::StoreFailed { error, .. } => error.clone(),
         Event::StoreAnswered => "the store answers again".to_owned(),
         Event::StoreWarning { warning } => warning.clone(),
         Event::ClockSkew { ahead, host, store } => {
@@ -112,15 +112,7 @@ fn of_lease(event: &Event) -> String {
         Event::Beat => "lease extended".to_owned(),
         Event::Healed => "the store had lost the record; it is written again".to_owned(),
         Event::Lapsed => "the lease had run out and nobody had come; it is extended".to_owned(),
-        Event::LockLost {
-            why,
-            runs_on: false,
-        } => {
-            format!("lock lost: {why}; stopping the command")
-        }
-        Event::LockLost { why, runs_on: true } => {
-            format!("lock lost: {why}; the command runs on without it (--on-lock-lost continue)")
-        }
+        Event::LockLost { why, then } => format!("lock lost: {why}; {then}"),
         Event::Frozen => {
             "woke too late to keep the lease; the command is halted until the store is asked"
                 .to_owned()

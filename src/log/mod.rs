@@ -117,7 +117,7 @@ impl Repeats {
                 self.trouble.remove("skip");
                 return Some(0);
             }
-            Event::StoreFailed { error } => ("store", error.clone()),
+            Event::StoreFailed { class, .. } => ("store", (*class).to_owned()),
             Event::Skipped { skip, .. } => match skip {
                 Skip::WaitOver { .. } | Skip::Done => return Some(0),
                 skip => ("skip", kind_of(skip)),

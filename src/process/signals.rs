@@ -157,6 +157,17 @@ pub struct Caught {
     pub origin: Origin,
 }
 
+impl Caught {
+    /// As if an unknown process had sent it.
+    #[must_use]
+    pub const fn from_user(signal: Signal) -> Self {
+        Self {
+            signal,
+            origin: Origin::User { pid: 0 },
+        }
+    }
+}
+
 impl From<HookOrigin> for Caught {
     fn from(info: HookOrigin) -> Self {
         let origin = match (info.cause, info.process) {

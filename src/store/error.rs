@@ -31,6 +31,24 @@ pub enum Class {
 }
 
 impl Class {
+    /// A word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Auth => "auth",
+            Self::Permission => "permission",
+            Self::Tls => "tls",
+            Self::Topology => "topology",
+            Self::KeyMisuse => "key misuse",
+            Self::Name => "name",
+            Self::Unreachable => "unreachable",
+            Self::NotReady => "not ready",
+            Self::Failover => "failover",
+            Self::CannotStore => "cannot store",
+            Self::Other => "other",
+        }
+    }
+
     /// Whether asking again cannot help until somebody changes something.
     #[must_use]
     pub const fn is_final(self) -> bool {

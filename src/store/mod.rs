@@ -8,7 +8,9 @@ use std::time::Duration;
 
 pub use error::{Class, StoreError};
 
-use crate::lock::{Beat, BeatReply, Claim, ClaimReply, Free, FreeReply, Record, StoreTime};
+use crate::lock::{Beat, BeatReply, Claim, ClaimReply, Free, FreeReply};
+
+pub use crate::lock::{Record, StoreTime};
 
 /// An answer that a store is waiting for.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + 'a>>;

@@ -1,1 +1,0 @@
-//! The loop over one running command: child, heartbeat, signals, timers.

@@ -1,0 +1,159 @@
+//! The ladder of stopping a command: what each step is, and when the next one
+//! is due. Losing the lock has its own deadlines, in [`crate::lock::Holder`].
+
+use std::time::Duration;
+
+use crate::event::StopCause;
+use crate::firing::OnStop;
+use crate::lock::lease::KILL_AFTER;
+use crate::process::{Kind, Signal};
+
+/// Something to do to the command.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// Pass the caught signal on, as far as it has not been there.
+    Forward,
+    /// Nothing now: the command may end by itself.
+    LetFinish,
+    /// Send the stop signal.
+    Stop,
+    /// SIGKILL to all that belongs to the command.
+    Kill,
+}
+
+/// How far the stopping of one command has gone.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Ladder {
+    on_stop: OnStop,
+    kill_after: Option<Duration>,
+    timeout_at: Option<Duration>,
+    kill_at: Option<Duration>,
+    cause: Option<StopCause>,
+    signal: Option<Signal>,
+    killed: bool,
+}
+
+impl Ladder {
+    /// For a command that starts at `now` on the clock of running time and may
+    /// run for `timeout`.
+    #[must_use]
+    pub fn new(
+        on_stop: OnStop,
+        kill_after: Option<Duration>,
+        timeout: Option<Duration>,
+        now: Duration,
+    ) -> Self {
+        Self {
+            on_stop,
+            kill_after,
+            timeout_at: timeout.map(|timeout| now.saturating_add(timeout)),
+            kill_at: None,
+            cause: None,
+            signal: None,
+            killed: false,
+        }
+    }
+
+    /// A signal to solocron.
+    ///
+    /// The first that asks to stop is passed on, and its sender decides how
+    /// long the command may take; the second kills. A hang-up is told several
+    /// times by kernel and shell, and does not count twice.
+    pub fn on_signal(&mut self, signal: Signal, now: Duration) -> Option<Step> {
+        match signal.kind() {
+            Kind::Stop => {}
+            Kind::Message | Kind::Continue => return Some(Step::Forward),
+            Kind::Suspend | Kind::Child => return None,
+        }
+        let first = self.signal.replace(signal);
+        match first {
+            Some(Signal::HUP) if signal == Signal::HUP => None,
+            Some(_) => self.kill(),
+            None => {
+                self.cause = self.cause.or(Some(StopCause::Signal));
+                if let Some(span) = self.kill_after {
+                    let at = now.saturating_add(span);
+                    self.kill_at = Some(self.kill_at.map_or(at, |before| before.min(at)));
+                }
+                Some(match self.on_stop {
+                    OnStop::Forward => Step::Forward,
+                    OnStop::Finish => Step::LetFinish,
+                })
+            }
+        }
+    }
+
+    /// The lock is lost: whatever ends the command from here on, this is why.
+    pub fn on_lost(&mut self) {
+        self.cause = Some(StopCause::LockLost);
+        self.timeout_at = None;
+    }
+
+    /// The command was killed by somebody else's decision.
+    pub fn on_killed(&mut self) {
+        self.killed = true;
+        self.kill_at = None;
+    }
+
+    /// When [`Ladder::on_time`] has something to do.
+    #[must_use]
+    pub fn wake_at(&self) -> Option<Duration> {
+        match (self.timeout_at, self.kill_at) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// The step that is due at `now`.
+    pub fn on_time(&mut self, now: Duration) -> Option<Step> {
+        if self.kill_at.is_some_and(|at| now >= at) {
+            return self.kill();
+        }
+        if self.timeout_at.is_some_and(|at| now >= at) {
+            self.timeout_at = None;
+            if self.cause.is_none() {
+                self.cause = Some(StopCause::Timeout);
+            }
+            let at = now.saturating_add(self.kill_after.unwrap_or(KILL_AFTER));
+            self.kill_at = Some(self.kill_at.map_or(at, |before| before.min(at)));
+            return Some(Step::Stop);
+        }
+        None
+    }
+
+    fn kill(&mut self) -> Option<Step> {
+        self.kill_at = None;
+        if self.killed {
+            return None;
+        }
+        self.killed = true;
+        Some(Step::Kill)
+    }
+
+    /// What ended the command before its time, if anything did.
+    #[must_use]
+    pub const fn cause(&self) -> Option<StopCause> {
+        self.cause
+    }
+
+    /// The stop signal that arrived, if one did.
+    #[must_use]
+    pub const fn signal(&self) -> Option<Signal> {
+        self.signal
+    }
+
+    /// Whether SIGKILL was needed.
+    #[must_use]
+    pub const fn killed(&self) -> bool {
+        self.killed
+    }
+
+    /// Whether the whole of the command has to be gone before its lock is
+    /// freed, not only the process that was started.
+    #[must_use]
+    pub const fn must_clear(&self) -> bool {
+        self.killed
+            || self.kill_at.is_some()
+            || matches!(self.cause, Some(StopCause::Timeout | StopCause::LockLost))
+    }
+}
