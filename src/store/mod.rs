@@ -1,12 +1,16 @@
 //! Where records live: Redis, a directory of files, memory.
 
 pub mod error;
+pub mod location;
+pub mod memory;
+pub mod redis;
 
 use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
 pub use error::{Class, StoreError};
+pub use location::{BadLocation, Location};
 
 use crate::lock::{Beat, BeatReply, Claim, ClaimReply, Free, FreeReply};
 

@@ -1,0 +1,386 @@
+//! What Redis says when it does not serve, in words that say what to do.
+
+use redis::{ErrorKind, RedisError};
+
+use crate::store::{Class, StoreError};
+
+/// What the user of the store must be allowed to run, in the words of ACL SETUSER.
+pub const COMMANDS: &str = "+eval +hset +hget +hmget +hgetall +pexpire +persist +time";
+
+/// Where an error happened.
+#[derive(Clone, Debug)]
+pub struct Scene {
+    /// The server, as messages name it: `redis HOST:PORT`.
+    pub at: String,
+    /// Host and port, or the socket.
+    pub address: String,
+    /// Whether TLS is spoken.
+    pub tls: bool,
+    /// The user that is logged in.
+    pub user: String,
+    /// The key of the record.
+    pub key: String,
+    /// What the user must be allowed to use, in the words of ACL SETUSER.
+    pub rights: String,
+}
+
+impl Scene {
+    /// A failure of this class here; nothing was carried out.
+    #[must_use]
+    pub fn error(&self, class: Class, message: impl Into<String>) -> StoreError {
+        StoreError {
+            class,
+            message: message.into(),
+            unsettled: false,
+        }
+    }
+
+    /// No connection within this many milliseconds.
+    #[must_use]
+    pub fn no_connection(&self, limit_ms: u128) -> StoreError {
+        let hint = if self.tls { " (is it a TLS port?)" } else { "" };
+        self.error(
+            Class::Unreachable,
+            format!(
+                "cannot reach {}: no connection within {limit_ms} ms{hint}",
+                self.at
+            ),
+        )
+    }
+
+    /// No answer within this many milliseconds.
+    #[must_use]
+    pub fn no_answer(&self, limit_ms: u128) -> StoreError {
+        self.error(
+            Class::Unreachable,
+            format!("cannot reach {}: no answer within {limit_ms} ms", self.at),
+        )
+    }
+
+    /// Puts an error of the client library into our words. `script` is the text
+    /// that ran, to find the command that it was not allowed to call.
+    #[must_use]
+    pub fn explain(&self, err: &RedisError, script: Option<&str>) -> StoreError {
+        match err.kind() {
+            ErrorKind::Io => self.explain_io(err),
+            ErrorKind::AuthenticationFailed => self.wrong_login(),
+            ErrorKind::ClusterConnectionNotFound => self.error(
+                Class::Unreachable,
+                format!(
+                    "cannot reach {}: no node of the cluster answers for this lock",
+                    self.at
+                ),
+            ),
+            ErrorKind::Client if err.to_string().contains("certificate") => {
+                self.explain_tls(&err.to_string())
+            }
+            ErrorKind::Server(_) | ErrorKind::Extension => {
+                let detail = err.detail().unwrap_or_default();
+                self.explain_reply(err.code().unwrap_or("ERR"), detail, script)
+            }
+            _ => self.error(Class::Other, format!("{}: {err}", self.at)),
+        }
+    }
+
+    fn explain_io(&self, err: &RedisError) -> StoreError {
+        let text = err.to_string();
+        let lower = text.to_ascii_lowercase();
+        if [
+            "certificate",
+            "fatal alert",
+            "corrupt message",
+            "unparseable",
+            "handshake",
+            "tls",
+        ]
+        .iter()
+        .any(|word| lower.contains(word))
+        {
+            return self.explain_tls(&text);
+        }
+        if lower.contains("lookup") || lower.contains("resolve") {
+            return self.error(
+                Class::Name,
+                format!("cannot resolve the host name of {}: {text}", self.at),
+            );
+        }
+        let reason = if err.is_timeout() {
+            "no answer in time".to_owned()
+        } else if lower.contains("connection refused") {
+            "connection refused, is it running?".to_owned()
+        } else if lower.contains("no such file") {
+            "there is no such socket, is it running?".to_owned()
+        } else if lower.contains("permission denied") {
+            return self.error(
+                Class::Permission,
+                format!(
+                    "cannot open {}: permission denied for this user of the system",
+                    self.at
+                ),
+            );
+        } else if !self.tls
+            && (lower.contains("reset")
+                || lower.contains("unexpected end")
+                || lower.contains("broken pipe")
+                || lower.contains("closed"))
+        {
+            format!(
+                "{} (if the port speaks TLS, use rediss://)",
+                without_code(&text)
+            )
+        } else {
+            without_code(&text).to_owned()
+        };
+        self.error(
+            Class::Unreachable,
+            format!("cannot reach {}: {reason}", self.at),
+        )
+    }
+
+    fn explain_tls(&self, text: &str) -> StoreError {
+        let at = &self.at;
+        let lower = text.to_ascii_lowercase();
+        let message = if lower.contains("unknownissuer") {
+            format!(
+                "the certificate of {at} is signed by nobody that is trusted here: name its CA with --tls-ca FILE, or --tls-ca system"
+            )
+        } else if lower.contains("expired") {
+            format!("the certificate of {at} has expired: renew it on the server")
+        } else if lower.contains("notvalidyet") || lower.contains("not valid yet") {
+            format!("the certificate of {at} is not valid yet: check the clocks of both hosts")
+        } else if lower.contains("not valid for name") || lower.contains("notvalidforname") {
+            format!(
+                "the certificate of {at} is for another name: use a name that it lists ({text})"
+            )
+        } else if lower.contains("certificaterequired") || lower.contains("certificate required") {
+            format!("{at} wants a certificate from its clients: give --tls-cert and --tls-key")
+        } else if lower.contains("fatal alert") {
+            format!("{at} refused the TLS connection, perhaps because of --tls-cert: {text}")
+        } else if lower.contains("corrupt message") || lower.contains("invalidcontenttype") {
+            format!("{at} does not speak TLS on this port: use redis:// or its TLS port ({text})")
+        } else {
+            format!("TLS with {at} failed: {text}")
+        };
+        self.error(Class::Tls, message)
+    }
+
+    fn wrong_login(&self) -> StoreError {
+        self.error(
+            Class::Auth,
+            format!(
+                "{} rejected the user name or password: check those in the store address",
+                self.at
+            ),
+        )
+    }
+
+    /// Puts a server's error reply into our words.
+    #[must_use]
+    pub fn explain_reply(&self, code: &str, detail: &str, script: Option<&str>) -> StoreError {
+        let at = &self.at;
+        // Up to Redis 6.2 a script wraps the error of a command in one of its own.
+        let code = if code == "ERR" {
+            inner_code(detail).unwrap_or(code)
+        } else {
+            code
+        };
+        let said = said(detail);
+        let (class, message) = match code {
+            "NOAUTH" => (
+                Class::Auth,
+                format!(
+                    "{at} requires a password: write the store address as redis://USER:PASSWORD@HOST, best in a file for --store-file"
+                ),
+            ),
+            "WRONGPASS" => return self.wrong_login(),
+            "NOPERM" => return self.no_permission(detail, script),
+            "LOADING" => (Class::NotReady, format!("{at} is still loading its data")),
+            "MASTERDOWN" => (
+                Class::NotReady,
+                format!("{at} is a replica that has lost its master"),
+            ),
+            "CLUSTERDOWN" => (
+                Class::NotReady,
+                format!("{at} is part of a cluster that is down: {said}"),
+            ),
+            "TRYAGAIN" => (
+                Class::NotReady,
+                format!("{at} is moving data between nodes: {said}"),
+            ),
+            "BUSY" => (
+                Class::NotReady,
+                format!("{at} is busy with a script of another program"),
+            ),
+            "READONLY" => (
+                Class::Failover,
+                format!(
+                    "{at} is a replica and takes no writes: the store address must lead to the master"
+                ),
+            ),
+            "OOM" => (
+                Class::CannotStore,
+                format!(
+                    "{at} refuses writes because its memory is full: raise maxmemory or free some"
+                ),
+            ),
+            "MISCONF" => (
+                Class::CannotStore,
+                format!("{at} refuses writes because it cannot save to disk: see its log"),
+            ),
+            "NOREPLICAS" => (
+                Class::CannotStore,
+                format!(
+                    "{at} refuses writes because too few replicas are connected (min-replicas-to-write)"
+                ),
+            ),
+            "WRONGTYPE" => (
+                Class::KeyMisuse,
+                format!(
+                    "the key {} on {at} holds something else: another program uses it, choose another --key-prefix",
+                    self.key
+                ),
+            ),
+            "MOVED" | "ASK" => {
+                let node = detail.rsplit(' ').next().unwrap_or_default();
+                (
+                    Class::Topology,
+                    format!(
+                        "{at} is part of a Redis Cluster (this lock is on {node}): write the store address as {}://{}",
+                        self.scheme("cluster"),
+                        self.address
+                    ),
+                )
+            }
+            _ => return self.other(code, detail, &said, script),
+        };
+        self.error(class, message)
+    }
+
+    fn scheme(&self, kind: &str) -> String {
+        format!("redis{}-{kind}", if self.tls { "s" } else { "" })
+    }
+
+    fn other(&self, code: &str, detail: &str, said: &str, script: Option<&str>) -> StoreError {
+        let at = &self.at;
+        let (class, message) = if detail.contains("ACL failure in script")
+            || detail.contains("user executing the script can't")
+        {
+            return self.no_permission(detail, script);
+        } else if detail.contains("cluster support disabled") {
+            (
+                Class::Topology,
+                format!(
+                    "{at} is no cluster: write the store address as redis{}://{}",
+                    if self.tls { "s" } else { "" },
+                    self.address
+                ),
+            )
+        } else if detail.contains("without any password configured") {
+            (
+                Class::Auth,
+                format!("{at} has no password set: leave it out of the store address"),
+            )
+        } else if detail.contains("DB index is out of range")
+            || detail.contains("invalid DB index")
+            || detail.contains("SELECT is not allowed in cluster")
+        {
+            (
+                Class::Topology,
+                format!("{at} has no such database: {said}"),
+            )
+        } else if detail.contains("max number of clients") {
+            (
+                Class::NotReady,
+                format!("{at} has reached its maximum number of clients"),
+            )
+        } else if detail.contains("unknown command")
+            && detail.to_ascii_lowercase().contains("sentinel")
+        {
+            (
+                Class::Topology,
+                format!(
+                    "{at} is no sentinel: give the sentinels' ports, or write redis://{}",
+                    self.address
+                ),
+            )
+        } else if detail.contains("unknown command") && detail.to_ascii_lowercase().contains("eval")
+        {
+            (
+                Class::Topology,
+                format!("{at} does not run scripts (EVAL), which the lock needs: {said}"),
+            )
+        } else {
+            (Class::Other, format!("{at} answered: {code} {said}"))
+        };
+        self.error(class, message)
+    }
+
+    fn no_permission(&self, detail: &str, script: Option<&str>) -> StoreError {
+        let (at, user) = (&self.at, &self.user);
+        let may_not = if detail.contains(" key") {
+            format!("may not use the key {}", self.key)
+        } else if let Some(command) = quoted(detail).or_else(|| called_at(detail, script?)) {
+            format!("may not run {}", command.to_ascii_uppercase())
+        } else {
+            format!("lacks a permission ({})", said(detail))
+        };
+        self.error(
+            Class::Permission,
+            format!(
+                "user {user} of {at} {may_not}: grant it with ACL SETUSER {user} {}",
+                self.rights
+            ),
+        )
+    }
+}
+
+/// The code inside an error that a script of Redis 6.2 and before passes on.
+fn inner_code(detail: &str) -> Option<&str> {
+    detail.match_indices('-').find_map(|(at, _)| {
+        let word = detail[at + 1..].split(' ').next()?;
+        let before = detail[..at].chars().next_back();
+        (word.len() > 2
+            && before.is_none_or(char::is_whitespace)
+            && word.bytes().all(|b| b.is_ascii_uppercase()))
+        .then_some(word)
+    })
+}
+
+/// The text without the place in a script, which means nothing to a user.
+fn said(detail: &str) -> String {
+    let end = detail.find(" script: ").unwrap_or(detail.len());
+    let text: String = detail[..end]
+        .chars()
+        .filter(|c| !c.is_control())
+        .take(200)
+        .collect();
+    text.trim().to_owned()
+}
+
+fn without_code(text: &str) -> &str {
+    text.split(" (os error").next().unwrap_or(text)
+}
+
+/// A command named as `run the 'hset' command`.
+fn quoted(detail: &str) -> Option<String> {
+    let rest = detail.split("run the '").nth(1)?;
+    rest.split('\'').next().map(str::to_owned)
+}
+
+/// The command called on the line of the script that the error names.
+fn called_at(detail: &str, script: &str) -> Option<String> {
+    let digits = detail.rsplit("@user_script:").next()?.trim_start();
+    let digits: String = digits.chars().take_while(char::is_ascii_digit).collect();
+    let line = script
+        .lines()
+        .nth(digits.parse::<usize>().ok()?.checked_sub(1)?)?;
+    let mut calls = line
+        .split("redis.call('")
+        .skip(1)
+        .filter_map(|rest| rest.split('\'').next());
+    match (calls.next(), calls.next()) {
+        (Some(one), None) => Some(one.to_owned()),
+        (Some(one), Some(other)) => Some(format!("{one} or {other}")),
+        _ => None,
+    }
+}

@@ -1,0 +1,41 @@
+local owner, keep, outcome, token, mark = ARGV[1], num(ARGV[2]), ARGV[3], num(ARGV[4]), num(ARGV[5])
+local firing, attempt, grants, started, once = num(ARGV[6]), num(ARGV[7]), ARGV[8], ARGV[9], ARGV[10]
+local code, info = ARGV[11], ARGV[12]
+local run = outcome ~= ''
+local function finish()
+  r.state = (outcome == 'done' or outcome == 'failed') and outcome or 'requeued'
+  r['until'], r.ended, r.code = now, now, code
+  if run then r.attempt, r.mark = attempt, max(r.mark, mark) end
+  if not run or outcome == 'unstarted' then
+    r.attempt, r.grants = max(r.attempt - 1, 0), max(r.grants - 1, 0)
+    if r.firing == '' then r.once = '' end
+  end
+end
+if known and r.owner == owner then
+  if r.state ~= 'run' then return answer('already') end
+  finish()
+  save(keep)
+  return answer('freed')
+end
+if not run then
+  local void = {}
+  for word in string.gmatch(r.void, '%x+') do void[#void + 1] = word end
+  if not string.find(r.void, owner, 1, true) then
+    if #void == 8 then table.remove(void, 1) end
+    void[#void + 1] = owner
+  end
+  r.void = table.concat(void, ' ')
+  save(keep)
+  return answer('voided')
+end
+if not known then
+  r.owner, r.token, r.firing, r.grants = owner, token, firing or '', grants
+  r.mark, r.started, r.info = max(mark, firing or 0), started, info
+  if once == '1' then r.once = started end
+  finish()
+  save(keep)
+elseif num(r.token) < token then
+  r.token, r.mark = token, max(r.mark, mark, firing or 0)
+  save(0)
+end
+return answer('alien')

@@ -1,0 +1,226 @@
+//! Store addresses: what is understood, and what is said about the rest.
+
+use solocron::store::Location;
+use solocron::store::redis::url::{Kind, Login, Node, RedisUrl};
+use std::path::PathBuf;
+
+fn node(host: &str, port: u16) -> Node {
+    let host = host.to_owned();
+    Node { host, port }
+}
+
+fn redis(text: &str) -> RedisUrl {
+    match Location::parse(text) {
+        Ok(Location::Redis(url)) => url,
+        other => panic!("{text}: {other:?}"),
+    }
+}
+
+#[test]
+fn the_embedded_store_is_a_word_or_a_directory() {
+    assert_eq!(Location::parse("local"), Ok(Location::Local));
+    assert_eq!(Location::parse(" LOCAL\n"), Ok(Location::Local));
+    for text in [
+        "file:///var/lib/x",
+        "file:///var/lib/x/",
+        "FILE:///var//lib/x",
+    ] {
+        assert_eq!(
+            Location::parse(text),
+            Ok(Location::Dir(PathBuf::from("/var/lib/x")))
+        );
+    }
+    assert_eq!(
+        Location::parse("file:///a%20b%3Fc"),
+        Ok(Location::Dir(PathBuf::from("/a b?c")))
+    );
+}
+
+#[test]
+fn a_server_is_named_by_url() {
+    let cases = [
+        ("redis://h", "h", 6379, false, 0),
+        ("redis://h/", "h", 6379, false, 0),
+        ("REDIS://H:7000/3", "H", 7000, false, 3),
+        ("redis://127.0.0.1:1/15/", "127.0.0.1", 1, false, 15),
+        ("redis://[::1]:7001/2", "::1", 7001, false, 2),
+        ("redis://[::1]", "::1", 6379, false, 0),
+        ("rediss://h:6380", "h", 6380, true, 0),
+        ("valkey://h", "h", 6379, false, 0),
+        ("valkeys://h", "h", 6379, true, 0),
+    ];
+    for (text, host, port, tls, db) in cases {
+        let url = redis(text);
+        assert_eq!(url.kind, Kind::Tcp(node(host, port)), "{text}");
+        assert_eq!((url.tls, url.db, url.login), (tls, db, None), "{text}");
+    }
+}
+
+#[test]
+fn a_login_is_decoded() {
+    let login = |user: Option<&str>, password: &str| {
+        let user = user.map(str::to_owned);
+        let password = password.to_owned();
+        Some(Login { user, password })
+    };
+    let cases = [
+        ("redis://:p@h", login(None, "p")),
+        ("redis://u:p@h", login(Some("u"), "p")),
+        ("redis://u:p%2F%23%3F%40%3A@h", login(Some("u"), "p/#?@:")),
+        ("redis://u:a@b:c@h", login(Some("u"), "a@b:c")),
+        ("redis://u:a+b@h", login(Some("u"), "a+b")),
+        ("redis://:@h", None),
+        ("redis://@h", None),
+        ("unix:///s?user=u&pass=p%26q", login(Some("u"), "p&q")),
+        ("redis+unix:///s?pass=a@b", login(None, "a@b")),
+        ("redis-cluster://u:p@a,b", login(Some("u"), "p")),
+        ("redis-sentinel://u:p@a/m", login(Some("u"), "p")),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(redis(text).login, expected, "{text}");
+        assert!(!format!("{:?}", redis("redis://u:geheim@h")).contains("geheim"));
+        assert!(!redis("redis://u:geheim@h").to_string().contains("geheim"));
+    }
+}
+
+#[test]
+fn sockets_sentinels_and_clusters() {
+    let url = redis("unix:///run/redis%20x.sock?db=2");
+    assert_eq!(
+        (url.kind, url.db),
+        (Kind::Unix("/run/redis x.sock".into()), 2)
+    );
+    let url =
+        redis("rediss-sentinel://h1:1,h2,[::1]:3/my%20master/4?sentinel_user=s&sentinel_pass=t@");
+    let login = Login {
+        user: Some("s".to_owned()),
+        password: "t@".to_owned(),
+    };
+    let expected = Kind::Sentinel {
+        nodes: vec![node("h1", 1), node("h2", 26379), node("::1", 3)],
+        master: "my master".to_owned(),
+        login: Some(login),
+    };
+    assert_eq!((url.kind, url.tls, url.db), (expected, true, 4));
+    let url = redis("redis-cluster://h1:7000,h2");
+    assert_eq!(
+        url.kind,
+        Kind::Cluster(vec![node("h1", 7000), node("h2", 6379)])
+    );
+    assert_eq!(url.to_string(), "redis cluster h1:7000,h2:6379");
+    assert_eq!(redis("redis://[::1]").to_string(), "redis [::1]:6379");
+    assert_eq!(
+        redis("redis-sentinel://h/m").to_string(),
+        "redis master m of sentinel h:26379"
+    );
+}
+
+#[test]
+fn what_is_refused_is_refused_with_the_remedy() {
+    let cases = [
+        ("", "is empty: write redis://HOST:6379"),
+        ("localhost:6379", "no scheme: write redis://localhost:6379"),
+        ("127.0.0.1", "write redis://127.0.0.1"),
+        (
+            "/run/redis.sock",
+            "write unix:///run/redis.sock for a socket, file:///run/redis.sock for a directory",
+        ),
+        ("secret@h:1", "no scheme: write redis://HOST:6379"),
+        ("http://h", "begins with http://; known are redis, rediss"),
+        ("se@ret://h", "begins with no known scheme"),
+        ("redis://", "names no host"),
+        ("redis:///3", "names no host"),
+        ("redis://:6379", "names no host"),
+        ("redis://h:0", "no number from 1 to 65535"),
+        ("redis://h:65536", "no number from 1 to 65535"),
+        ("redis://h:x", "no number from 1 to 65535"),
+        ("redis://h:", "no number from 1 to 65535"),
+        ("redis://::1", "as [::1]:6379"),
+        ("redis://[::1", "[ without ]"),
+        ("redis://[::1]x", "between ] and the port"),
+        ("redis://0.0.0.0", "no host to connect to"),
+        ("redis://a b", "blank"),
+        ("redis://h/x", "a database that is no number"),
+        ("redis://h/-1", "a database that is no number"),
+        ("redis://h/+1", "a database that is no number"),
+        (
+            "redis://h?db=3",
+            "write the database as redis://HOST:6379/3",
+        ),
+        (
+            "redis://h?protocol=3",
+            "has parameter protocol, which is not understood",
+        ),
+        ("redis://h/?x", "has parameter x, which is not understood"),
+        ("rediss://h#insecure", "#insecure is not supported"),
+        ("redis://h#x", "ends in #..."),
+        ("redis://user@h", "a user without a password"),
+        ("redis://user:@h", "a user without a password"),
+        ("redis://:pa/ss@h", "in a password write / as %2F"),
+        ("redis://:pa#ss@h", "in a password write / as %2F"),
+        ("redis://:pa?ss@h", "in a password write / as %2F"),
+        ("redis://:%ff@h", "not valid UTF-8"),
+        (
+            "redis://a:1,b:2",
+            "write redis-sentinel://HOST,HOST/MASTER or redis-cluster",
+        ),
+        ("redis://h\n:1", "control character"),
+        ("unix://run/x.sock", "three slashes"),
+        ("unix:///", "names no socket"),
+        ("unix:///s?database=1", "it takes db, user, pass"),
+        ("unix:///s?db=1&db=2", "gives db twice"),
+        ("unix:///s?user=u", "a user without a password"),
+        ("redis-sentinel://h", "names no master"),
+        ("redis-sentinel://h/m/0/x", "too many parts"),
+        (
+            "redis-sentinel://h/m?password=x",
+            "it takes sentinel_user, sentinel_pass",
+        ),
+        ("redis-cluster://h/1", "only database 0"),
+        ("redis-cluster://a,,b", "names no host"),
+        ("file://dir", "three slashes"),
+        ("file:///", "the root directory"),
+        ("file:///a?b", "takes no parameters"),
+    ];
+    for (text, part) in cases {
+        let message = match Location::parse(text) {
+            Err(bad) => bad.to_string(),
+            Ok(location) => panic!("{text} was taken as {location:?}"),
+        };
+        assert!(message.contains(part), "{text}: {message}");
+        assert!(!message.contains('\n'), "{text}: {message}");
+    }
+}
+
+#[test]
+fn no_message_shows_a_password() {
+    let texts = [
+        "geheim@h",
+        "redis://geheim@h",
+        "redis://u:geheim@h:x",
+        "redis://u:geheim@",
+        "redis://:geh/geheim@h",
+        "redis://geheim/@h",
+        "redis://u:geheim@h/x",
+        "redis://u:geheim@h?x=geheim",
+        "redis://u:geheim@a,b",
+        "redis-sentinel://u:geheim@h",
+        "unix:///s?password=geheim",
+        "unix:///s?pass=geheim&pass=geheim",
+        "redis://u:%ffgeheim@h",
+        "redis://[geheim@h",
+        "redis://u:geheim@h#geheim",
+        "geheim://h@x",
+        "/geheim@x",
+        "redis://u:geheim#x",
+        "redis://u:geheim@[::1]x",
+        "rediss-cluster://u:geheim@h/7",
+    ];
+    for text in texts {
+        let message = match Location::parse(text) {
+            Err(bad) => bad.to_string(),
+            Ok(location) => format!("{location:?}"),
+        };
+        assert!(!message.contains("geheim"), "{text}: {message}");
+    }
+}
