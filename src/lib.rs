@@ -4,13 +4,15 @@
 //! The library exists for the binary and its tests; it makes no promise of
 //! stability. Layers, each depending only on those below it:
 //!
-//! - [`cli`], [`config`], [`exit`]: words and numbers at the edge
-//! - [`schedule_mode`], [`once_mode`]: the two loops
+//! - [`app`], [`cli`], [`config`], [`exit`]: words and numbers at the edge
+//! - [`schedule_mode`], [`once_mode`]: the two loops; [`status_mode`]: a look
 //! - [`firing`], [`supervisor`]: one firing from claim to release
 //! - [`process`], [`store`]: the outside world, one file a thing
-//! - [`clock`], [`event`]: the seams to time and to output
+//! - [`clock`], [`event`], [`log`]: the seams to time and to output; [`info`]:
+//!   who runs; [`sys`]: the unsafe calls
 //! - [`lock`], [`schedule`]: pure rules, without IO, async or a clock
 
+pub mod app;
 pub mod cli;
 pub mod clock;
 pub mod config;
@@ -24,6 +26,7 @@ pub mod once_mode;
 pub mod process;
 pub mod schedule;
 pub mod schedule_mode;
+pub mod status_mode;
 pub mod store;
 pub mod supervisor;
 pub mod sys;

@@ -1,3 +1,21 @@
 //! `solocron`: the binary. Everything of substance is in the library.
 
-fn main() {}
+use solocron::app;
+use solocron::exit::{Leave, of_signal};
+use solocron::process::{Inherited, Signal, die_of, init};
+
+fn main() {
+    let inherited = Inherited::capture();
+    // Before any thread or runtime exists, as process 1 forks.
+    init::split_if_pid1(&inherited);
+    let status = match app::run(&inherited) {
+        Leave::With(status) => status,
+        Leave::DieOf(number) => {
+            if let Some(signal) = Signal::from_number(number.into()) {
+                die_of(signal);
+            }
+            of_signal(number)
+        }
+    };
+    std::process::exit(status.into());
+}

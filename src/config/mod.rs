@@ -22,7 +22,7 @@ pub use crate::lock::{OnLockLost, OnRunnerLost, Overlap, Wait};
 pub use crate::log::Format as LogFormat;
 
 pub use store::{ReadFile, StoreAddress, StoreSource, TlsCa, TlsFiles};
-pub use values::{From, StopSignal};
+pub use values::StopSignal;
 
 /// The life of the lease where nothing else is said.
 pub const DEFAULT_TTL: Duration = Duration::from_secs(30);
@@ -144,8 +144,8 @@ pub struct When {
 pub struct Next {
     /// How many.
     pub count: u32,
-    /// The instant after which they are.
-    pub from: From,
+    /// The instant after which they are, as it was written; now if none.
+    pub from: Option<String>,
     /// The schedule.
     pub when: When,
     /// The lock name, for `H` in the schedule.
@@ -320,7 +320,7 @@ fn when(words: &Words) -> Result<When, UsageError> {
 fn next(words: &Words) -> Result<Next, UsageError> {
     Ok(Next {
         count: values::number(words, Opt::Next, 1..=1_000_000)?.unwrap_or(1),
-        from: values::from(words)?,
+        from: words.one(Opt::From).map(values::text).transpose()?,
         when: when(words)?,
         lock_name: values::lock_name(words)?,
     })

@@ -262,39 +262,6 @@ pub(super) fn key_prefix(words: &Words) -> Result<String, UsageError> {
     Ok(prefix)
 }
 
-/// The instant after which firings are printed.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum From {
-    /// When the program is run.
-    Now,
-    /// An instant.
-    Instant(jiff::Timestamp),
-    /// A wall-clock time in the schedule's zone.
-    Wall(jiff::civil::DateTime),
-}
-
-/// The instant that `--from` gives: RFC 3339, or a time without an offset.
-pub(super) fn from(words: &Words) -> Result<From, UsageError> {
-    let Some(given) = words.one(Opt::From) else {
-        return Ok(From::Now);
-    };
-    let written = text(given)?;
-    let written = written.trim();
-    if written.eq_ignore_ascii_case("now") {
-        return Ok(From::Now);
-    }
-    if let Ok(instant) = written.parse() {
-        return Ok(From::Instant(instant));
-    }
-    match written.parse() {
-        Ok(wall) => Ok(From::Wall(wall)),
-        Err(_) => refuse(
-            given,
-            "write a time as in 2026-03-29T00:00:00+01:00, or 2026-03-29T00:00 for the schedule's zone",
-        ),
-    }
-}
-
 /// The signal that asks a command to stop.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct StopSignal(i32);

@@ -148,6 +148,12 @@ fn kind_of(skip: &Skip) -> String {
     format!("{:?}", std::mem::discriminant(skip))
 }
 
+/// Says something on standard error without a log: before there is one.
+pub fn say(text: &str) {
+    use std::io::Write;
+    let _ = writeln!(stderr::Stderr, "{text}");
+}
+
 /// Sends log lines of `level` and above to standard error.
 ///
 /// Colour is used where `colour` says so.

@@ -404,31 +404,25 @@ fn prepare_child(shared: &Shared<'_>) -> bool {
 /// Tries the candidates by the rules of `execvp(3)`: one that is missing or
 /// may not be executed does not end the search.
 fn execute(shared: &Shared<'_>) {
+    let mut denied = None;
+    let mut failed = (libc::ENOENT, NOT_TRIED);
     for (index, path) in shared.candidates.iter().enumerate() {
         // SAFETY: all three point to null-terminated data prepared by the parent.
         unsafe { libc::execve(*path, shared.argv.as_ptr(), shared.env.as_ptr()) };
-        let error = errno();
-        let denied = shared.failed.load(Ordering::Relaxed) == libc::EACCES;
-        let goes_on = matches!(
-            error,
-            libc::EACCES
-                | libc::ENOENT
-                | libc::ENOTDIR
-                | libc::ESTALE
-                | libc::ENODEV
-                | libc::ETIMEDOUT
-        );
-        if !(denied && goes_on) {
-            shared.candidate.store(index, Ordering::Release);
-            shared.failed.store(error, Ordering::Release);
-        }
-        if !goes_on {
-            return;
+        failed = (errno(), index);
+        match failed.0 {
+            libc::EACCES => denied = denied.or(Some(failed)),
+            libc::ENOENT | libc::ENOTDIR | libc::ESTALE | libc::ENODEV | libc::ETIMEDOUT => {}
+            _ => {
+                denied = None;
+                break;
+            }
         }
     }
-    if shared.candidates.is_empty() {
-        shared.failed.store(libc::ENOENT, Ordering::Release);
-    }
+    // Only here: as long as it may still succeed, nothing has failed.
+    let (error, candidate) = denied.unwrap_or(failed);
+    shared.candidate.store(candidate, Ordering::Release);
+    shared.failed.store(error, Ordering::Release);
 }
 
 fn errno() -> i32 {

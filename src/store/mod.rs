@@ -12,6 +12,7 @@ use std::time::Duration;
 pub use error::{Class, StoreError};
 pub use location::{BadLocation, Location};
 
+use crate::clock::Clock;
 use crate::lock::{Beat, BeatReply, Claim, ClaimReply, Free, FreeReply};
 
 pub use crate::lock::{Record, StoreTime};
@@ -55,4 +56,25 @@ pub trait Store {
 
     /// What about this store endangers the lock, learned on the way; told once.
     fn take_warnings(&self) -> Vec<String>;
+}
+
+/// The record of a lock name at a location. Nothing is connected to yet.
+///
+/// # Errors
+/// What in the options or the files they name cannot be used.
+pub fn open(
+    location: &Location,
+    tls: &redis::tls::TlsOptions,
+    key_prefix: &str,
+    lock_name: &str,
+    clock: &'static dyn Clock,
+) -> Result<Box<dyn Store>, String> {
+    let _ = clock;
+    match location {
+        Location::Redis(url) => {
+            let store = redis::RedisStore::open(url, tls, key_prefix, lock_name)?;
+            Ok(Box::new(store))
+        }
+        Location::Local | Location::Dir(_) => Err("the embedded store is missing".to_owned()),
+    }
 }

@@ -5,7 +5,7 @@ local extent = 'healed'
 if known and r.owner == owner then
   if r.state ~= 'run' then return answer('ended', r.mark) end
   extent = alive() and 'extended' or 'lapsed'
-  r.attempt = max(r.attempt, attempt)
+  r.attempt, r.mark = max(r.attempt, attempt), max(r.mark, mark)
 else
   if known and num(r.token) >= token then return answer('taken', r.mark) end
   if told <= now or told > now + ttl then return answer('gone', known and r.mark or mark) end

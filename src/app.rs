@@ -1,0 +1,384 @@
+//! From what was said to what runs: reads the configuration, puts the parts
+//! together and hands over to a mode.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, IsTerminal, Write};
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use tokio::runtime::{Builder, Runtime};
+
+use crate::cli::{self, Request, UsageError};
+use crate::clock::{Clock, SystemClock};
+use crate::config::{
+    self, CommandLine, Config, LockAt, LogFormat, LogLevel, Mode, Next, Surroundings, Task, TlsCa,
+    When, held,
+};
+use crate::event::{Event, Listener};
+use crate::exit::{Exit, Leave};
+use crate::firing::{Job, RunPolicy, ms};
+use crate::info::Info;
+use crate::lock::lease::KILL_AFTER;
+use crate::lock::{OnRunnerLost, Timing};
+use crate::log::{self, Log};
+use crate::once_mode::{self, Once};
+use crate::process::notify::{self, Notifier};
+use crate::process::{self, Inherited, Placement, Signals, Stdin};
+use crate::schedule::{Agenda, Schedule, ZoneChoice, ZoneDb, text};
+use crate::schedule_mode::{self, Plan};
+use crate::status_mode::{self, Status};
+use crate::store::redis::tls::{Roots, TlsOptions};
+use crate::store::{self, Location, Store};
+
+/// A record is kept this long at least.
+const KEEP_MIN: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Runs the program and says how to leave. `inherited` is the signal state at
+/// the very start of the process.
+#[must_use]
+pub fn run(inherited: &Inherited) -> Leave {
+    match understand() {
+        Ok(Said::Print(text)) => {
+            print(&text);
+            Leave::With(Exit::Success.code())
+        }
+        Ok(Said::Config(config)) => {
+            let result = match &config.task {
+                Task::Next(next) => print_next(next, config.log_format),
+                Task::Status(status) => print_status(status, &config),
+                Task::Run(job) => run_job(job, &config, inherited),
+            };
+            result.unwrap_or_else(|failure| failure.told())
+        }
+        Err(error) => Failure::Usage(error).told(),
+    }
+}
+
+/// Why nothing could be done.
+enum Failure {
+    /// What was asked for cannot work.
+    Usage(UsageError),
+    /// The store refused or could not be reached.
+    Store(store::StoreError),
+    /// The system failed solocron itself.
+    System(&'static str, io::Error),
+}
+
+impl Failure {
+    fn usage(text: impl ToString) -> Self {
+        Self::Usage(UsageError::new(text.to_string()))
+    }
+
+    /// Says so on standard error, and gives the status.
+    fn told(&self) -> Leave {
+        let (text, exit) = match self {
+            Self::Usage(error) => (format!("{error}\nTry 'solocron --help'."), Exit::Usage),
+            Self::Store(error) if error.class.is_final() => (error.to_string(), Exit::Refused),
+            Self::Store(error) => (error.to_string(), Exit::Unavailable),
+            Self::System(what, error) => (format!("{what}: {error}"), Exit::Internal),
+        };
+        log::say(&format!("solocron: {text}"));
+        Leave::With(exit.code())
+    }
+}
+
+enum Said {
+    Print(String),
+    Config(Box<Config>),
+}
+
+fn understand() -> Result<Said, UsageError> {
+    let request = cli::parse(env::args_os(), env::vars_os(), || zone_db().describe())?;
+    let words = match request {
+        Request::Print(text) => return Ok(Said::Print(text)),
+        Request::Go(words) => words,
+    };
+    let around = Surroundings {
+        at_terminal: io::stderr().is_terminal(),
+        read_file: &config::store::read_file,
+    };
+    Config::new(&words, &around).map(|config| Said::Config(Box::new(config)))
+}
+
+/// Prints on standard output. Nobody reading is no failure.
+fn print(text: &str) {
+    let mut out = io::stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+fn zone_db() -> ZoneDb {
+    ZoneDb::new(env::var_os("TZDIR").as_deref())
+}
+
+fn schedule(when: &When, lock_name: Option<&str>) -> Result<Schedule, Failure> {
+    let db = zone_db();
+    let choice = ZoneChoice {
+        db: &db,
+        given: when.tz.as_deref(),
+        tz_env: when.tz_variable.as_deref().map(OsStr::new),
+    };
+    Schedule::parse(&when.expressions, &choice, lock_name).map_err(Failure::usage)
+}
+
+fn print_next(next: &Next, format: LogFormat) -> Result<Leave, Failure> {
+    let schedule = schedule(&next.when, next.lock_name.as_deref())?;
+    let now = SystemClock.wall();
+    let mut after = match &next.from {
+        Some(from) => text::parse_from(from, schedule.zone())
+            .map_err(|error| Failure::usage(format!("--from: {error}")))?,
+        None => now,
+    };
+    let to_terminal = io::stdout().is_terminal();
+    let mut out = String::new();
+    for _ in 0..next.count {
+        let Some((firing, zone)) = schedule.next_in_zone(after) else {
+            break;
+        };
+        out.push_str(&match format {
+            LogFormat::Json => text::json_line(firing, zone, now),
+            LogFormat::Text if to_terminal => text::terminal_line(firing, zone, now),
+            LogFormat::Text => text::plain_line(firing, zone),
+        });
+        out.push('\n');
+        after = firing;
+    }
+    print(&out);
+    Ok(Leave::With(Exit::Success.code()))
+}
+
+fn print_status(asked: &config::Status, config: &Config) -> Result<Leave, Failure> {
+    let next = match &asked.when {
+        Some(when) => schedule(when, Some(&asked.lock.name))?.next(SystemClock.wall()),
+        None => None,
+    };
+    start_log(config);
+    let runtime = runtime()?;
+    let store = open(&asked.lock, &SystemClock)?;
+    let (record, now) = runtime
+        .block_on(status_mode::read(&*store, &SystemClock))
+        .map_err(Failure::Store)?;
+    let status = Status::new(&asked.lock.name, store.place(), record.as_ref(), now, next);
+    print(&status.render(config.log_format));
+    Ok(Leave::With(status.exit().code()))
+}
+
+fn runtime() -> Result<Runtime, Failure> {
+    Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::System("cannot set up", error))
+}
+
+fn start_log(config: &Config) {
+    use tracing::level_filters::LevelFilter;
+    let level = match config.log_level {
+        LogLevel::Off => LevelFilter::OFF,
+        LogLevel::Error => LevelFilter::ERROR,
+        LogLevel::Warn => LevelFilter::WARN,
+        LogLevel::Info => LevelFilter::INFO,
+        LogLevel::Debug => LevelFilter::DEBUG,
+        LogLevel::Trace => LevelFilter::TRACE,
+    };
+    let plain = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let colour = io::stderr().is_terminal() && !plain;
+    log::start(config.log_format, level, colour);
+}
+
+fn open(lock: &LockAt, clock: &'static dyn Clock) -> Result<Box<dyn Store>, Failure> {
+    let location = location(lock)?;
+    store::open(&location, &tls(lock), &lock.key_prefix, &lock.name, clock).map_err(Failure::usage)
+}
+
+fn tls(lock: &LockAt) -> TlsOptions {
+    let (cert, key) = lock.tls.client.clone().unzip();
+    TlsOptions {
+        roots: match &lock.tls.ca {
+            TlsCa::Bundled => Roots::Bundled,
+            TlsCa::System => Roots::System,
+            TlsCa::File(path) => Roots::File(path.clone()),
+        },
+        cert,
+        key,
+    }
+}
+
+fn location(lock: &LockAt) -> Result<Location, Failure> {
+    Location::parse(&lock.store.text)
+        .map_err(|error| Failure::usage(format!("{}: {error}", lock.store.source)))
+}
+
+fn run_job(said: &config::Job, config: &Config, inherited: &Inherited) -> Result<Leave, Failure> {
+    let mut signals = Signals::install(inherited)
+        .map_err(|error| Failure::System("cannot catch signals", error))?;
+    let schedule = match &said.mode {
+        Mode::Schedule { when, .. } => {
+            let schedule = schedule(when, Some(&said.lock.name))?;
+            schedule
+                .check_future(SystemClock.wall())
+                .map_err(Failure::usage)?;
+            Some(schedule)
+        }
+        Mode::Once { .. } => None,
+    };
+    start_log(config);
+    // From here on requests wait in the runtime, which the store needs.
+    let runtime = runtime()?;
+    let store = open(&said.lock, &SystemClock)?;
+    let command = command(said, &*store, inherited)?;
+    let log = Log::new(&said.lock.name, &SystemClock);
+    for warning in &config.warnings {
+        log.on_event(&Event::Notice {
+            text: warning.clone(),
+        });
+    }
+    let job = job(said, schedule.as_ref(), command, &*store, &log);
+    let leave = runtime.block_on(async {
+        match (&said.mode, schedule) {
+            (
+                Mode::Schedule {
+                    start_deadline,
+                    overlap,
+                    ..
+                },
+                Some(schedule),
+            ) => {
+                let deadline = TimeDelta::from_std(*start_deadline).unwrap_or(TimeDelta::MAX);
+                let plan = Plan {
+                    agenda: Agenda::new(schedule, SystemClock.wall(), deadline),
+                    start_deadline: *start_deadline,
+                    overlap: *overlap,
+                    notifier: Notifier::from_env(),
+                };
+                schedule_mode::run(&job, plan, &mut signals).await
+            }
+            (mode, _) => once_mode::run(&job, once(mode), &mut signals).await,
+        }
+    });
+    // A resolver thread that hangs must not hold up the end of the process.
+    runtime.shutdown_background();
+    Ok(leave)
+}
+
+fn once(mode: &Mode) -> Once {
+    match *mode {
+        Mode::Once {
+            wait,
+            once_per,
+            skip_exit_code,
+        } => Once {
+            wait,
+            per: once_per,
+            skip_exit_code,
+        },
+        Mode::Schedule { .. } => Once {
+            wait: config::Wait::No,
+            per: None,
+            skip_exit_code: Exit::NotRun.code(),
+        },
+    }
+}
+
+fn job<'a>(
+    said: &config::Job,
+    schedule: Option<&Schedule>,
+    command: process::Spec,
+    store: &'a dyn Store,
+    log: &'a Log<'_>,
+) -> Job<'a> {
+    let (on_runner_lost, keep) = match &said.mode {
+        Mode::Schedule {
+            start_deadline,
+            on_runner_lost,
+            ..
+        } => {
+            let gap = schedule.map_or(Duration::ZERO, |schedule| {
+                schedule.longest_gap(SystemClock.wall())
+            });
+            (*on_runner_lost, gap.max(*start_deadline))
+        }
+        Mode::Once { once_per, .. } => (OnRunnerLost::Skip, once_per.unwrap_or_default()),
+    };
+    let keep = KEEP_MIN.max(2 * keep.max(said.ttl));
+    Job {
+        lock_name: said.lock.name.clone(),
+        clock: &SystemClock,
+        store,
+        listener: log,
+        timing: Timing::new(said.ttl, said.kill_after.unwrap_or(KILL_AFTER)),
+        on_lock_lost: said.on_lock_lost,
+        on_runner_lost,
+        keep: ms(keep),
+        info: info(&said.command, schedule),
+        run: RunPolicy {
+            command,
+            timeout: said.timeout,
+            kill_after: said.kill_after,
+            stop_signal: process::Signal::from_number(said.stop_signal.number())
+                .unwrap_or(process::Signal::TERM),
+            on_stop: said.on_stop,
+            retries: said.retries,
+            retry_delay: said.retry_delay,
+        },
+        told_differences: Default::default(),
+    }
+}
+
+fn info(command: &CommandLine, schedule: Option<&Schedule>) -> Info {
+    let command = match command {
+        CommandLine::Argv(argv) => argv
+            .first()
+            .and_then(|program| std::path::Path::new(program).file_name())
+            .map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
+        CommandLine::Shell(_) => "sh -c".to_owned(),
+    };
+    Info {
+        host: rustix::system::uname()
+            .nodename()
+            .to_string_lossy()
+            .into_owned(),
+        pid: std::process::id(),
+        version: cli::VERSION.to_owned(),
+        command,
+        schedule: schedule.map(Schedule::expressions),
+        zone: schedule.map(|schedule| schedule.zone().name().to_owned()),
+    }
+}
+
+/// The command with its environment, as far as it is the same for every start.
+fn command(
+    said: &config::Job,
+    store: &dyn Store,
+    inherited: &Inherited,
+) -> Result<process::Spec, Failure> {
+    let lock = &said.lock;
+    let digest = held::digest(store.place(), &lock.key_prefix, &lock.name);
+    if held::contains(&said.held, &digest) {
+        return Err(Failure::usage(format!(
+            "lock {:?} is held by the solocron that this one runs in, and would be waited for without end; \
+             use another --lock-name, or run the command without solocron",
+            lock.name
+        )));
+    }
+    let (argv, shell) = match &said.command {
+        CommandLine::Argv(argv) => (argv.clone(), false),
+        CommandLine::Shell(line) => (vec![line.clone()], true),
+    };
+    let kept_back = cli::env::KEPT_BACK.iter().chain(cli::env::TOLD.iter());
+    let manager = notify::VARIABLES.iter();
+    Ok(process::Spec {
+        argv,
+        shell,
+        env_set: vec![(
+            OsString::from(cli::env::HELD),
+            OsString::from(held::with(&said.held, &digest)),
+        )],
+        env_remove: kept_back.chain(manager).map(OsString::from).collect(),
+        stdin: match said.mode {
+            Mode::Once { .. } => Stdin::Inherit,
+            Mode::Schedule { .. } => Stdin::Null,
+        },
+        placement: Placement::OwnGroup,
+        inherited: inherited.clone(),
+    })
+}
