@@ -185,6 +185,9 @@ pub enum Event {
         host: String,
         /// In what it differs.
         differences: Vec<Difference>,
+        /// Whether this instance runs on a schedule; a command given by hand
+        /// may well be another one.
+        scheduled: bool,
     },
     /// A request to the store failed.
     StoreFailed {
@@ -292,7 +295,9 @@ impl Event {
             Self::Skipped { skip, .. } => skip.level(),
             Self::Missed { .. }
             | Self::Replaces { .. }
-            | Self::Differs { .. }
+            | Self::Differs {
+                scheduled: true, ..
+            }
             | Self::StoreWarning { .. }
             | Self::ClockSkew { .. }
             | Self::MarkAhead { .. }
@@ -310,6 +315,7 @@ impl Event {
             | Self::Started { .. }
             | Self::Ended { .. }
             | Self::Waiting { .. }
+            | Self::Differs { .. }
             | Self::StoreAnswered
             | Self::Thawed
             | Self::StopSignal { .. }

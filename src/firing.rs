@@ -114,7 +114,11 @@ impl Job<'_> {
         }
         let host = crate::info::shown(&theirs.host);
         if self.told_differences.borrow_mut().insert(host.clone()) {
-            self.tell(&Event::Differs { host, differences });
+            self.tell(&Event::Differs {
+                host,
+                differences,
+                scheduled: self.info.schedule.is_some(),
+            });
         }
     }
 }

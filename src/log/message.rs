@@ -138,7 +138,9 @@ fn of_claim(event: &Event) -> String {
             ),
             None => format!("takes over from {host}, whose run never ended"),
         },
-        Event::Differs { host, differences } => {
+        Event::Differs {
+            host, differences, ..
+        } => {
             let list: Vec<_> = differences.iter().map(difference).collect();
             format!(
                 "{host} runs another job under this lock name: {}; give each job a name of its own",
