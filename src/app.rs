@@ -4,6 +4,7 @@
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use chrono::TimeDelta;
@@ -29,7 +30,7 @@ use crate::schedule::{Agenda, Schedule, ZoneChoice, ZoneDb, text};
 use crate::schedule_mode::{self, Plan};
 use crate::status_mode::{self, Status};
 use crate::store::redis::tls::{Roots, TlsOptions};
-use crate::store::{self, Location, Store};
+use crate::store::{self, Location, Store, StoreOptions, file};
 
 /// A record is kept this long at least.
 const KEEP_MIN: Duration = Duration::from_secs(24 * 60 * 60);
@@ -154,7 +155,7 @@ fn print_status(asked: &config::Status, config: &Config) -> Result<Leave, Failur
     };
     start_log(config);
     let runtime = runtime()?;
-    let store = open(&asked.lock, &SystemClock)?;
+    let store = open(&asked.lock)?;
     let (record, now) = runtime
         .block_on(status_mode::read(&*store, &SystemClock))
         .map_err(Failure::Store)?;
@@ -185,9 +186,26 @@ fn start_log(config: &Config) {
     log::start(config.log_format, level, colour);
 }
 
-fn open(lock: &LockAt, clock: &'static dyn Clock) -> Result<Box<dyn Store>, Failure> {
-    let location = location(lock)?;
-    store::open(&location, &tls(lock), &lock.key_prefix, &lock.name, clock).map_err(Failure::usage)
+fn open(lock: &LockAt) -> Result<Box<dyn Store>, Failure> {
+    let location = Location::parse(&lock.store.text)
+        .map_err(|error| Failure::usage(format!("{}: {error}", lock.store.source)))?;
+    let local_dir = match location {
+        Location::Local => Some(local_dir()?),
+        _ => None,
+    };
+    let options = StoreOptions {
+        lock_name: &lock.name,
+        key_prefix: &lock.key_prefix,
+        tls: &tls(lock),
+        local_dir: local_dir.as_deref(),
+    };
+    store::open(&location, &options).map_err(Failure::usage)
+}
+
+fn local_dir() -> Result<PathBuf, Failure> {
+    let is_root = rustix::process::geteuid().is_root();
+    let (state, home) = (env::var_os("XDG_STATE_HOME"), env::var_os("HOME"));
+    file::default_dir(is_root, state.as_deref(), home.as_deref()).map_err(Failure::usage)
 }
 
 fn tls(lock: &LockAt) -> TlsOptions {
@@ -201,11 +219,6 @@ fn tls(lock: &LockAt) -> TlsOptions {
         cert,
         key,
     }
-}
-
-fn location(lock: &LockAt) -> Result<Location, Failure> {
-    Location::parse(&lock.store.text)
-        .map_err(|error| Failure::usage(format!("{}: {error}", lock.store.source)))
 }
 
 fn run_job(said: &config::Job, config: &Config, inherited: &Inherited) -> Result<Leave, Failure> {
@@ -224,7 +237,7 @@ fn run_job(said: &config::Job, config: &Config, inherited: &Inherited) -> Result
     start_log(config);
     // From here on requests wait in the runtime, which the store needs.
     let runtime = runtime()?;
-    let store = open(&said.lock, &SystemClock)?;
+    let store = open(&said.lock)?;
     let command = command(said, &*store, inherited)?;
     let log = Log::new(&said.lock.name, &SystemClock);
     for warning in &config.warnings {

@@ -17,11 +17,11 @@ use tokio::sync::watch;
 use crate::event::{Event, Skip};
 use crate::exit::{Exit, Leave};
 use crate::firing::{self, Claimed, Granted, Job, Refused, Standing, Wish, Wishes, instant_of, ms};
-use crate::lock::{Ms, OnRunnerLost, Overlap, Patience, Refusal, Wanted};
+use crate::lock::{Ms, OnRunnerLost, Overlap, Patience, Record, Refusal, StoreTime, Wanted};
 use crate::process::notify::Notifier;
 use crate::process::{Caught, Kind, Signal, Signals, suspend_self};
 use crate::schedule::{Agenda, Due, Missed};
-use crate::store::{Record, StoreError, StoreTime};
+use crate::store::StoreError;
 use crate::supervisor::{self, End, Finished};
 
 /// How long before a firing its connection is made.

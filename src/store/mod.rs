@@ -1,21 +1,23 @@
 //! Where records live: Redis, a directory of files, memory.
 
 pub mod error;
+pub mod file;
 pub mod location;
 pub mod memory;
 pub mod redis;
 
 use std::future::Future;
+use std::path::Path;
 use std::pin::Pin;
 use std::time::Duration;
 
 pub use error::{Class, StoreError};
 pub use location::{BadLocation, Location};
 
-use crate::clock::Clock;
-use crate::lock::{Beat, BeatReply, Claim, ClaimReply, Free, FreeReply};
-
-pub use crate::lock::{Record, StoreTime};
+use self::file::FileStore;
+use self::redis::RedisStore;
+use self::redis::tls::TlsOptions;
+use crate::lock::{Beat, BeatReply, Claim, ClaimReply, Free, FreeReply, Record, StoreTime};
 
 /// An answer that a store is waiting for.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + 'a>>;
@@ -58,23 +60,36 @@ pub trait Store {
     fn take_warnings(&self) -> Vec<String>;
 }
 
-/// The record of a lock name at a location. Nothing is connected to yet.
+/// What a store has to know besides where it is.
+#[derive(Clone, Copy, Debug)]
+pub struct StoreOptions<'a> {
+    /// The name of the lock.
+    pub lock_name: &'a str,
+    /// What the keys in Redis begin with.
+    pub key_prefix: &'a str,
+    /// Certificates, for addresses that speak TLS.
+    pub tls: &'a TlsOptions,
+    /// Where [`Location::Local`] is (see [`file::default_dir`]); needed for it only.
+    pub local_dir: Option<&'a Path>,
+}
+
+/// The store of one lock at a place. Nothing is connected to or made yet.
 ///
 /// # Errors
-/// What in the options or the files they name cannot be used.
-pub fn open(
-    location: &Location,
-    tls: &redis::tls::TlsOptions,
-    key_prefix: &str,
-    lock_name: &str,
-    clock: &'static dyn Clock,
-) -> Result<Box<dyn Store>, String> {
-    let _ = clock;
-    match location {
+///
+/// The options do not fit the place or each other, or a file that they name
+/// cannot be used; for a message about usage.
+pub fn open(location: &Location, options: &StoreOptions<'_>) -> Result<Box<dyn Store>, String> {
+    let dir = match location {
         Location::Redis(url) => {
-            let store = redis::RedisStore::open(url, tls, key_prefix, lock_name)?;
-            Ok(Box::new(store))
+            let store = RedisStore::open(url, options.tls, options.key_prefix, options.lock_name)?;
+            return Ok(Box::new(store));
         }
-        Location::Local | Location::Dir(_) => Err("the embedded store is missing".to_owned()),
+        Location::Local => options.local_dir.ok_or("the embedded store has no place")?,
+        Location::Dir(dir) => dir,
+    };
+    if !options.tls.is_default() {
+        return Err(redis::TLS_NEEDS_REDISS.to_owned());
     }
+    Ok(Box::new(FileStore::open(dir, options.lock_name)))
 }

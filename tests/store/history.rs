@@ -1,5 +1,8 @@
 //! A random history of one record, told by the rules.
 
+// Each test file is a crate of its own and uses a part of this.
+#![allow(dead_code)]
+
 use solocron::lock::record::{KEEP_FOREVER, Ms};
 use solocron::lock::rules::{self, Applied, Grant, Wanted};
 use solocron::lock::{

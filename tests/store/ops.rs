@@ -1,5 +1,8 @@
 //! Short words for what tests ask of a store.
 
+// Each test file is a crate of its own and uses a part of this.
+#![allow(dead_code)]
+
 use solocron::lock::rules::{Grant, Verdict, Wanted};
 use solocron::lock::{
     Beat, Claim, ClaimReply, EndedRun, Free, OnRunnerLost, Outcome, Overlap, Owner,

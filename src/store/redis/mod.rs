@@ -28,6 +28,10 @@ use crate::lock::record::{KEEP_FOREVER, Ms};
 use crate::lock::rules::Verdict;
 use crate::lock::{Beat, BeatReply, Claim, ClaimReply, Free, FreeReply, Record, StoreTime};
 
+/// What is said where certificates are given for an address without TLS.
+pub(super) const TLS_NEEDS_REDISS: &str =
+    "--tls-ca, --tls-cert and --tls-key need a store address that begins with rediss";
+
 /// The record of one lock name in Redis.
 pub struct RedisStore {
     dialer: Dialer,

@@ -13,7 +13,7 @@ use super::error::{COMMANDS, Scene};
 use super::sentinel::Sentinels;
 use super::tls::{TlsOptions, install_provider};
 use super::url::{Kind, Login, Node, RedisUrl};
-use super::{RedisStore, key_of};
+use super::{RedisStore, TLS_NEEDS_REDISS, key_of};
 
 /// How often the cluster client tries within one operation.
 const CLUSTER_RETRIES: u32 = 4;
@@ -32,10 +32,7 @@ impl RedisStore {
         lock_name: &str,
     ) -> Result<Self, String> {
         if !url.tls && !tls.is_default() {
-            return Err(
-                "--tls-ca, --tls-cert and --tls-key need a store address that begins with rediss"
-                    .to_owned(),
-            );
+            return Err(TLS_NEEDS_REDISS.to_owned());
         }
         let certificates = if url.tls {
             install_provider();
