@@ -49,14 +49,13 @@ it, though not the command's children.";
 
 /// The page.
 pub fn page() -> Vec<u8> {
-    let man = Man::new(command())
-        .title("SOLOCRON")
-        .section("1")
-        .date("")
-        .source(format!("solocron {VERSION}"))
-        .manual("User Commands");
+    let man = Man::new(command());
     let mut page = Vec::new();
-    man.render_title(&mut page).expect("written");
+    // Without a date, so that the page is the same on every day.
+    line(
+        &mut page,
+        &format!(".TH SOLOCRON 1 \"\" \"solocron {VERSION}\" \"User Commands\""),
+    );
     man.render_name_section(&mut page).expect("written");
     man.render_synopsis_section(&mut page).expect("written");
     paragraphs(&mut page, "DESCRIPTION", DESCRIPTION);
@@ -115,9 +114,11 @@ fn rows(page: &mut Vec<u8>, heading: &str, rows: &[(&str, &str)]) {
 
 fn examples(page: &mut Vec<u8>) {
     line(page, ".SH EXAMPLES");
-    for example in &help::EXAMPLES {
+    for (place, example) in help::EXAMPLES.iter().enumerate() {
         if !example.what.is_empty() {
-            line(page, ".PP");
+            if place > 0 {
+                line(page, ".PP");
+            }
             line(page, &format!("{}:", escaped(example.what)));
         }
         line(page, ".PP");
