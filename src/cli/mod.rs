@@ -3,7 +3,7 @@
 //! Here words are only told apart; [`crate::config`] understands them.
 //!
 //! - [`options`]: the table of all options
-//! - [`env`]: the variables that stand in for them
+//! - [`mod@env`]: the variables that stand in for them
 //! - [`help`]: the texts around the table
 //! - [`words`]: what was said
 
