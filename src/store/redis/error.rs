@@ -5,7 +5,7 @@ use redis::{ErrorKind, RedisError};
 use crate::store::{Class, StoreError};
 
 /// What the user of the store must be allowed to run, in the words of ACL SETUSER.
-pub const COMMANDS: &str = "+eval +hset +hget +hmget +hgetall +pexpire +persist +time";
+pub const COMMANDS: &str = "+eval +hset +hmget +hgetall +pexpire +persist +time";
 
 /// Where an error happened.
 #[derive(Clone, Debug)]
@@ -262,6 +262,10 @@ impl Scene {
 
     fn other(&self, code: &str, detail: &str, said: &str, script: Option<&str>) -> StoreError {
         let at = &self.at;
+        if detail.contains("unauthenticated") {
+            // It refuses to read a long request before a login.
+            return self.explain_reply("NOAUTH", "", script);
+        }
         let (class, message) = if detail.contains("ACL failure in script")
             || detail.contains("user executing the script can't")
         {
@@ -334,16 +338,21 @@ impl Scene {
     }
 }
 
-/// The code inside an error that a script of Redis 6.2 and before passes on.
+/// The code inside an error that a script of Redis 6.2 and before passes on,
+/// with or without the dash that it has on the wire.
 fn inner_code(detail: &str) -> Option<&str> {
-    detail.match_indices('-').find_map(|(at, _)| {
-        let word = detail[at + 1..].split(' ').next()?;
-        let before = detail[..at].chars().next_back();
-        (word.len() > 2
-            && before.is_none_or(char::is_whitespace)
-            && word.bytes().all(|b| b.is_ascii_uppercase()))
-        .then_some(word)
-    })
+    const CODES: [&str; 8] = [
+        "READONLY",
+        "OOM",
+        "NOREPLICAS",
+        "MISCONF",
+        "MASTERDOWN",
+        "WRONGTYPE",
+        "NOPERM",
+        "LOADING",
+    ];
+    let mut words = detail.split([' ', '-']);
+    words.find(|word| CODES.contains(word))
 }
 
 /// The text without the place in a script, which means nothing to a user.
@@ -382,5 +391,44 @@ fn called_at(detail: &str, script: &str) -> Option<String> {
         (Some(one), None) => Some(one.to_owned()),
         (Some(one), Some(other)) => Some(format!("{one} or {other}")),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Class, Scene};
+
+    fn class(code: &str, detail: &str) -> Class {
+        let scene = Scene {
+            at: "redis h:1".to_owned(),
+            address: "h:1".to_owned(),
+            tls: false,
+            user: "u".to_owned(),
+            key: "k".to_owned(),
+            rights: "+eval".to_owned(),
+        };
+        scene.explain_reply(code, detail, None).class
+    }
+
+    #[test]
+    fn a_code_counts_also_inside_a_script_s_error() {
+        let old = "Error running script (call to f_1): @user_script:3: @user_script: 3: -OOM command not allowed when used memory > 'maxmemory'.";
+        assert_eq!(class("ERR", old), Class::CannotStore);
+        assert_eq!(class("OOM", "command not allowed"), Class::CannotStore);
+        assert_eq!(
+            class("MISCONF", "Redis is configured to save"),
+            Class::CannotStore
+        );
+        assert_eq!(
+            class("TRYAGAIN", "Multiple keys request during rehashing of slot"),
+            Class::NotReady
+        );
+        assert_eq!(
+            class("CLUSTERDOWN", "Hash slot not served"),
+            Class::NotReady
+        );
+        assert_eq!(class("MOVED", "1 h:2"), Class::Topology);
+        assert_eq!(class("ERR", "something of the new kind"), Class::Other);
+        assert_eq!(class("NEWCODE", "something"), Class::Other);
     }
 }

@@ -21,7 +21,8 @@ end
 local function text(x) return type(x) == 'number' and string.format('%.0f', x) or x end
 -- A script whose first write cannot grow memory may go on when memory is full.
 local function expire()
-  if num(r.keep) >= 1e15 then redis.call('PERSIST', key) else redis.call('PEXPIRE', key, text(r.keep)) end
+  if num(r.keep) >= 1e15 then return redis.call('PERSIST', key) end
+  redis.call('PEXPIRE', key, text(r.keep))
 end
 local function save(keep)
   r.keep = max(r.keep, keep)
