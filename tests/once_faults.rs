@@ -4,7 +4,7 @@ mod support;
 
 use std::fs;
 use std::time::Duration;
-use support::witness::now_ms;
+use support::witness::{f64_of, now_ms};
 use support::{Mode, Place, Proxy, RedisServer, Running, Signal, Solocron, Witness};
 use support::{eventually, long, ms, secs, wait_for, wait_until};
 
@@ -298,8 +298,7 @@ fn kill_9_takes_the_command_along_and_frees_the_lock_within_a_ttl() {
             .command(witness.job(":"))
             .run();
         next.assert_code(0).assert_says(&["never ended"]);
-        #[allow(clippy::cast_precision_loss, reason = "milliseconds of this age fit")]
-        let after = witness.starts()[1].at - killed as f64;
+        let after = witness.starts()[1].at - f64_of(killed);
         assert!(after < millis(ms(4000)), "{after} ms after the kill");
     });
 }
@@ -336,8 +335,7 @@ fn a_frozen_holder_that_lost_the_lock_ends_its_command() {
             .assert_clean()
             .assert_says(&["lock lost"]);
         let ticks = witness.of("tick");
-        #[allow(clippy::cast_precision_loss, reason = "milliseconds of this age fit")]
-        let last = ticks.iter().rfind(|t| t.label == "a").expect("ticks").at - thawed as f64;
+        let last = ticks.iter().rfind(|t| t.label == "a").expect("ticks").at - f64_of(thawed);
         assert!(last < 500.0, "it worked on for {last} ms");
         // What it had is the other's by now.
         assert!(place.held("x"));

@@ -4,6 +4,7 @@
 // Each test file is a crate of its own and uses a part of this.
 #![allow(dead_code, unused_imports)]
 
+pub mod fleet;
 pub mod inspect;
 pub mod place;
 pub mod proc;
@@ -16,6 +17,7 @@ pub mod solocron;
 pub mod wait;
 pub mod witness;
 
+pub use fleet::Fleet;
 pub use place::Place;
 pub use proxy::{Mode, Proxy};
 pub use pty::Pty;

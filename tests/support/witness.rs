@@ -139,10 +139,9 @@ w start
 
     /// Fails the test when a start came more than 50 ms before its instant.
     #[track_caller]
-    #[allow(clippy::cast_precision_loss, reason = "milliseconds of this age fit")]
     pub fn assert_none_early(&self) {
         for start in self.starts() {
-            let firing = start.firing.expect("a scheduled start") as f64;
+            let firing = f64_of(start.firing.expect("a scheduled start"));
             assert!(start.at >= firing - 50.0, "early: {start:?}");
         }
     }
@@ -180,7 +179,6 @@ w start
     }
 }
 
-#[allow(clippy::cast_precision_loss, reason = "milliseconds of this age fit")]
 fn parse(line: &str) -> Option<Entry> {
     let mut words = line.split(' ');
     let mut next = || words.next();
@@ -194,7 +192,7 @@ fn parse(line: &str) -> Option<Entry> {
         token: next()?.parse().ok()?,
         attempt: next()?.parse().ok()?,
         pid: next()?.parse().ok()?,
-        at: next()?.parse::<u64>().ok()? as f64 / 1e6,
+        at: next()?.parse::<f64>().ok()? / 1e6,
     })
 }
 
@@ -206,4 +204,11 @@ fn parse(line: &str) -> Option<Entry> {
 pub fn now_ms() -> i64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     i64::try_from(now.expect("after 1970").as_millis()).expect("a near time")
+}
+
+/// Milliseconds as the witness counts them.
+#[must_use]
+#[allow(clippy::cast_precision_loss, reason = "milliseconds of this age fit")]
+pub fn f64_of(ms: i64) -> f64 {
+    ms as f64
 }
