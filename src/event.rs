@@ -305,7 +305,6 @@ impl Event {
             | Self::Healed
             | Self::Lapsed
             | Self::LockLost { .. }
-            | Self::Frozen
             | Self::TimedOut { .. }
             | Self::Killing
             | Self::Leftovers
@@ -317,6 +316,7 @@ impl Event {
             | Self::Waiting { .. }
             | Self::Differs { .. }
             | Self::StoreAnswered
+            | Self::Frozen
             | Self::Thawed
             | Self::StopSignal { .. }
             | Self::Retrying { .. }

@@ -397,7 +397,10 @@ impl Asking<'_> {
                 reset: ahead > MARK_AHEAD_MAX,
             });
         }
-        if before.owner != Some(self.claim.owner) {
+        let ours = before.owner == Some(self.claim.owner);
+        let told_by_refusal =
+            self.job.info.schedule.is_none() && !matches!(reply.verdict, Verdict::Granted(_));
+        if !ours && !told_by_refusal {
             self.job.compare(&before.info);
         }
     }

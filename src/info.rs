@@ -45,7 +45,8 @@ impl Info {
     }
 
     /// Where the job of another instance under the same lock name differs from
-    /// this one. A run without schedule is held against no schedule.
+    /// this one. A run by hand is not held against a schedule: it may well be
+    /// another command.
     #[must_use]
     pub fn differences(&self, other: &Self) -> Vec<Difference> {
         let mut found = Vec::new();
@@ -58,7 +59,7 @@ impl Info {
                 });
             }
         };
-        if other.version.is_empty() {
+        if other.version.is_empty() || self.schedule.is_some() != other.schedule.is_some() {
             return Vec::new();
         }
         compare("command", &self.command, &other.command);

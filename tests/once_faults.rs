@@ -235,20 +235,12 @@ fn a_full_server_does_not_end_a_run() {
 }
 
 #[test]
-fn a_full_server_grants_nothing_and_says_so() {
+fn a_full_server_still_keeps_locks() {
     let redis = RedisServer::start();
     redis.cli(&["CONFIG", "SET", "maxmemory", "1"]);
-    let out = Solocron::on(&redis, "x")
-        .args(["--wait", "500ms"])
-        .command(["true"])
-        .run();
-    assert!(
-        [69, 77].contains(&out.code()),
-        "{}: {}",
-        out.code(),
-        out.stderr
-    );
-    out.assert_says(&["memory"]);
+    let out = Solocron::on(&redis, "x").sh("exit 3").run();
+    out.assert_code(3).assert_silent();
+    assert_eq!(redis.record("x")["state"], "failed");
 }
 
 #[test]

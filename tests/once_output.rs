@@ -212,7 +212,11 @@ fn a_message_that_cannot_be_written_is_no_error() {
     let place = &Place::each()[1];
     for target in [">&-", ">/dev/full", "| true"] {
         let inner = place.run("x").arg("-vv").sh("sleep 0.2; exit 0");
-        let line = format!("{{ {} 2>&1; echo $? >&3; }} {target}", inner.shell_line());
+        let stderr = if target == ">&-" { "2>&-" } else { "2>&1" };
+        let line = format!(
+            "{{ {} {stderr}; echo $? >&3; }} {target}",
+            inner.shell_line()
+        );
         let out = Solocron::program("bash".as_ref())
             .args(["-c", &format!("exec 3>&1; {line}")])
             .run();

@@ -230,7 +230,7 @@ fn a_missing_permission_is_named() {
             });
             let err = err.expect_err(&format!("{label}: {name} is not needed"));
             assert_eq!(err.class, Class::Permission, "{label}: {err}");
-            let may_not = format!("may not run {}", name.to_uppercase());
+            let may_not = format!("has no permission to run {}", name.to_uppercase());
             assert!(err.message.contains(&may_not), "{label}: {err}");
             assert!(
                 err.message
@@ -244,7 +244,10 @@ fn a_missing_permission_is_named() {
         expect(
             &url,
             Class::Permission,
-            &["user solocron of", "may not use the key solocron:{job}"],
+            &[
+                "user solocron of",
+                "has no permission for the key solocron:{job}",
+            ],
         );
     });
 }

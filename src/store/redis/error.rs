@@ -322,9 +322,9 @@ impl Scene {
     fn no_permission(&self, detail: &str, script: Option<&str>) -> StoreError {
         let (at, user) = (&self.at, &self.user);
         let may_not = if detail.contains(" key") {
-            format!("may not use the key {}", self.key)
+            format!("has no permission for the key {}", self.key)
         } else if let Some(command) = quoted(detail).or_else(|| called_at(detail, script?)) {
-            format!("may not run {}", command.to_ascii_uppercase())
+            format!("has no permission to run {}", command.to_ascii_uppercase())
         } else {
             format!("lacks a permission ({})", said(detail))
         };

@@ -192,10 +192,13 @@ impl RedisStore {
     /// Notes what the server throws away when its memory is full.
     fn learn(&self, memory: Option<&str>) {
         self.asked.set(true);
-        self.eviction.set(memory.and_then(policy::eviction));
-        if self.eviction.get() == Some(Eviction::Any) {
+        let Some((eviction, name)) = memory.and_then(policy::eviction) else {
+            return;
+        };
+        self.eviction.set(Some(eviction));
+        if eviction == Eviction::Any {
             self.warnings.borrow_mut().push(format!(
-                "{} throws away any key when its memory is full (maxmemory-policy allkeys-...): the lock may vanish; set noeviction or use another server",
+                "{} throws away any key when its memory is full (maxmemory-policy {name}): the lock may vanish; set noeviction or use another server",
                 self.place
             ));
         }
@@ -227,25 +230,14 @@ impl RedisStore {
             }
             _ => self.conn.take(),
         };
-        if let Some(conn) = kept
-            && self.probe(conn).await.is_ok()
-        {
-            return Ok(());
-        }
-        let conn = self.dialer.connect().await?;
-        self.probe(conn).await
-    }
-
-    /// A question that anyone may ask who may use the lock.
-    async fn probe(&self, conn: Conn) -> Result<(), StoreError> {
-        if let Conn::Cluster(_) = &conn {
-            // To connect was to ask for the slots.
-            self.conn.replace(Some(conn));
-            return Ok(());
-        }
-        let cmd = redis::cmd("TIME");
-        let answer = self.ask(conn, &cmd, "", &Progress::default()).await;
-        answer.map(drop).map_err(|failure| failure.error)
+        // Whether a kept one still works shows with the first operation, which
+        // makes a new one if need be.
+        let conn = match kept {
+            Some(conn) => conn,
+            None => self.dialer.connect().await?,
+        };
+        self.conn.replace(Some(conn));
+        Ok(())
     }
 
     fn scene(&self) -> &Scene {
