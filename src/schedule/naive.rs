@@ -57,8 +57,8 @@ impl Filter {
 }
 
 impl Naive {
-    /// Prepares the search. Fields that can never match together give a value
-    /// whose [`Naive::fires`] is false.
+    /// Prepares the search. Plans that never match are left out: each would be
+    /// searched for 400 years in vain, again and again.
     pub fn new(calendar: &Calendar) -> Self {
         let day = calendar.get(Field::Day);
         let weekday = calendar.get(Field::Weekday);
@@ -71,14 +71,13 @@ impl Naive {
             ]
         };
         Self {
-            plans: plans.into_iter().flatten().collect(),
+            plans: plans.into_iter().flatten().filter(Plan::fires).collect(),
         }
     }
 
-    /// Whether any wall time matches. Every shape of year occurs within the
-    /// crate's years, so they are enough to tell.
+    /// Whether any wall time matches.
     pub fn fires(&self) -> bool {
-        self.plans.iter().any(Plan::fires)
+        !self.plans.is_empty()
     }
 
     /// The first matching wall time later than `after`, if there is one within
@@ -131,6 +130,8 @@ impl Plan {
         })
     }
 
+    /// Every shape of year occurs within the crate's years, so they are enough
+    /// to tell.
     fn fires(&self) -> bool {
         let last_year = *KNOWN_YEARS.end();
         let mut after = year_start(*KNOWN_YEARS.start()) - 1;

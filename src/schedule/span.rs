@@ -82,11 +82,10 @@ impl Schedule {
     /// The longest span between two consecutive firings after `from`; zero
     /// when there are fewer than two.
     ///
-    /// An estimate that is exact for what crontabs hold. For eight days from the
-    /// first firing every pause of an hour or more is found; then, in steps of a day and
-    /// for 400 steps that have firings (a year and more; many decades for rare dates),
-    /// every pause of a day or more. A longest pause below an hour is that of
-    /// the first firings.
+    /// An estimate, exact for what crontabs hold: of pauses shorter than an
+    /// hour the longest among the first 60 firings, of longer ones the longest
+    /// within eight days, of pauses of a day and more the longest within 400
+    /// days that have firings, at most 45 years.
     #[must_use]
     pub fn longest_gap(&self, from: DateTime<Utc>) -> Duration {
         let Some(first) = self.next(from) else {
@@ -98,38 +97,45 @@ impl Schedule {
             let Some(next) = self.next(firing) else { break };
             longest = longest.max(next - firing);
             firing = next;
+            if firing - first > YEARS {
+                break;
+            }
         }
-        let week = first + TimeDelta::days(8);
-        self.widen(&mut longest, first, TimeDelta::hours(1), |firing, _| {
-            firing < week
-        });
-        self.widen(&mut longest, first, TimeDelta::days(1), |_, steps| {
-            steps < 400
-        });
+        let days = TimeDelta::days(1);
+        let longest = self.widen(longest, first, TimeDelta::hours(1), 200, days * 8);
+        let longest = self.widen(longest, first, days, 400, YEARS);
         longest.to_std().unwrap_or(Duration::ZERO)
     }
 
-    /// Raises `longest` to the longest pause of at least `step` from `start`.
-    /// A pause longer than `step` that begins within a step of a firing spans
-    /// that step's end, so one look there finds it.
+    /// The longest pause among `longest` and those of at least `step` from
+    /// `start` on. A pause that begins within a step after a firing and is
+    /// longer than the step spans that step's end, so one look there finds it.
     fn widen(
         &self,
-        longest: &mut TimeDelta,
+        mut longest: TimeDelta,
         start: DateTime<Utc>,
         step: TimeDelta,
-        goes_on: impl Fn(DateTime<Utc>, u32) -> bool,
-    ) {
+        steps: usize,
+        reach: TimeDelta,
+    ) -> TimeDelta {
         let mut firing = start;
-        let mut steps = 0;
-        while goes_on(firing, steps) {
-            let reach = firing + step.max(*longest);
-            let Some(next) = self.next(reach) else { break };
-            if next - firing > *longest {
-                let last = self.last_in(firing, reach).unwrap_or(firing);
-                *longest = (*longest).max(next - last);
+        for _ in 0..steps {
+            let end = firing + step.max(longest);
+            let Some(next) = self.next(end) else { break };
+            let just_before = next - longest - TimeDelta::seconds(1);
+            let no_longer = self.next(just_before).is_some_and(|last| last <= end);
+            if !no_longer {
+                let last = self.last_in(firing, end).unwrap_or(firing);
+                longest = longest.max(next - last);
             }
             firing = next;
-            steps += 1;
+            if firing - start > reach {
+                break;
+            }
         }
+        longest
     }
 }
+
+/// The weekdays of 29 February come round within 40 years.
+const YEARS: TimeDelta = TimeDelta::days(45 * 366);

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-/// A small generator of numbers (SplitMix64), so that a seed names a run.
+/// A small generator of numbers (`SplitMix64`), so that a seed names a run.
 pub struct Random(pub u64);
 
 impl Random {
@@ -31,11 +31,6 @@ impl Random {
 
     pub fn chance(&mut self, one_in: u64) -> bool {
         self.below(one_in) == 0
-    }
-
-    pub fn pick<'a, T>(&mut self, of: &'a [T]) -> &'a T {
-        let index = self.below(of.len() as u64);
-        &of[usize::try_from(index).unwrap()]
     }
 }
 
@@ -61,6 +56,25 @@ impl Part {
             text: value.to_string(),
             star: false,
             values: BTreeSet::from([value]),
+        }
+    }
+
+    /// A field of a fixed expression: `*`, `*/n`, `a-b`, `a` or a list of these.
+    fn of(text: &str, low: i64, high: i64) -> Self {
+        let mut values = BTreeSet::new();
+        for term in text.split(',') {
+            let (range, step) = term.split_once('/').unwrap_or((term, "1"));
+            let (first, last) = match (range, range.split_once('-')) {
+                ("*", _) => (low, high),
+                (_, Some((first, last))) => (first.parse().unwrap(), last.parse().unwrap()),
+                (one, None) => (one.parse().unwrap(), one.parse().unwrap()),
+            };
+            values.extend((first..=last).step_by(step.parse().unwrap()));
+        }
+        Self {
+            star: text.starts_with('*'),
+            text: text.to_owned(),
+            values,
         }
     }
 
@@ -117,6 +131,23 @@ impl Expression {
             .map(|part| part.text.as_str())
             .collect::<Vec<_>>()
             .join(" ")
+    }
+
+    /// A fixed expression of five or six plain fields.
+    pub fn of(text: &str) -> Self {
+        let fields: Vec<&str> = text.split(' ').collect();
+        let (second, rest) = match fields.len() {
+            6 => (Some(Part::of(fields[0], 0, 59)), &fields[1..]),
+            _ => (None, &fields[..]),
+        };
+        Self {
+            second,
+            minute: Part::of(rest[0], 0, 59),
+            hour: Part::of(rest[1], 0, 23),
+            day: Part::of(rest[2], 1, 31),
+            month: Part::of(rest[3], 1, 12),
+            weekday: Part::of(rest[4], 0, 6),
+        }
     }
 
     /// Expressions that like to fire near wall time `wall`.
