@@ -106,7 +106,8 @@ impl Agenda {
             return Due::Wait { until: first };
         }
         let last = self.schedule.last_in(self.served, now).unwrap_or(first);
-        let base = self.served.max(self.not_ours());
+        // Those before the start are not this process's to report.
+        let base = self.served.max(self.started);
         self.served = last;
         if now - last > self.deadline {
             return match self.missed(base, last) {
@@ -119,11 +120,6 @@ impl Agenda {
             missed: self.missed(base, last - TimeDelta::nanoseconds(1)),
             startup: last <= self.started,
         }
-    }
-
-    /// Firings up to here are not reported as missed: they precede the start.
-    fn not_ours(&self) -> DateTime<Utc> {
-        self.started
     }
 
     /// The firings after `base` and not after `until`.

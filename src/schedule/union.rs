@@ -220,6 +220,17 @@ impl Schedule {
         Some((DateTime::from_timestamp(firing, 0)?, &self.zones[zone]))
     }
 
+    /// The firings later than `after`, in order, each with the zone of the
+    /// expression that fires.
+    pub fn firings(&self, after: DateTime<Utc>) -> impl Iterator<Item = (DateTime<Utc>, &Zone)> {
+        let mut from = after;
+        std::iter::from_fn(move || {
+            let next = self.next_in_zone(from)?;
+            from = next.0;
+            Some(next)
+        })
+    }
+
     /// Checks that there is a firing after `now`: a year field may be over.
     ///
     /// # Errors

@@ -38,16 +38,8 @@ fn parse(expression: &str, zone: &str) -> Schedule {
     try_parse(&[expression], zone).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The next `number` firings after an instant, RFC 3339 in UTC.
+/// The next `number` firings after an instant given as RFC 3339.
 fn next(schedule: &Schedule, from: &str, number: usize) -> Vec<DateTime<Utc>> {
-    let mut from = instant(from);
-    let mut firings = Vec::new();
-    while firings.len() < number {
-        let Some(firing) = schedule.next(from) else {
-            break;
-        };
-        firings.push(firing);
-        from = firing;
-    }
-    firings
+    let firings = schedule.firings(instant(from));
+    firings.map(|(firing, _)| firing).take(number).collect()
 }
