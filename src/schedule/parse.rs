@@ -70,6 +70,12 @@ fn is_blank(character: char) -> bool {
 /// The first thing that is not understood.
 pub(super) fn parse(expression: &str, lock_name: Option<&str>) -> Result<Parsed, Problem> {
     let trimmed = expression.trim_matches([' ', '\t', '\r', '\n']);
+    if trimmed.starts_with(['"', '\'']) {
+        return Err(form(
+            "begins with a quote",
+            "leave the quotes out, they are for the shell alone",
+        ));
+    }
     let (zone, rest) = prefix(trimmed)?;
     let words: Vec<&str> = rest
         .split(is_blank)

@@ -38,6 +38,13 @@ impl Term<'_> {
         if let Some(rest) = base.strip_prefix('H') {
             return self.hashed(rest, step);
         }
+        if base.is_empty() {
+            return Err(self.error(
+                self.text,
+                "lacks the values before the slash",
+                "write them, like */5 or 10-40/5",
+            ));
+        }
         let (field_low, field_high) = self.field.range();
         let (low, high) = if base == "*" {
             (field_low, field_high)

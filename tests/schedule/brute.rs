@@ -98,7 +98,7 @@ fn next_equals_a_scan_over_seconds_around_every_change() {
                 if !long() && !random.chance(3) {
                     continue;
                 }
-                let (from, to) = (change - 10 * 3600, change + 10 * 3600);
+                let (from, to) = (change - 7 * 3600, change + 7 * 3600);
                 let wall = oracle::Clock::new(&rules, from, to).wall(change);
                 let expression = Expression::near(&mut random, wall);
                 let Ok(schedule) = try_parse(&[&expression.text()], zone) else {

@@ -166,6 +166,15 @@ fn whole_expression_messages() {
             "has \"root\" after five fields; leave the command out",
         ),
         (
+            "\"*/5 * * * *\"",
+            "begins with a quote; leave the quotes out, they are for the shell alone",
+        ),
+        ("'@daily'", "begins with a quote; leave the quotes out"),
+        (
+            "/5 * * * *",
+            "minute field: \"/5\" lacks the values before the slash, minutes are 0 to 59; write them, like */5",
+        ),
+        (
             "@reboot",
             "@reboot means the start of one machine, which many hosts cannot share; run the command without --cron",
         ),
