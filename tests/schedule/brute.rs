@@ -332,6 +332,46 @@ fn nearest_last(last: i64) -> i64 {
         .unwrap()
 }
 
+/// At the ends of what the types can hold there may be no firing, but no panic.
+#[test]
+fn the_ends_of_time_are_survived() {
+    let texts = [
+        "* * * * *",
+        "30 2 * * *",
+        "0 0 29 2 *",
+        "0 0 L * 5#2",
+        "0 0 0 1 1 * 2030",
+        "@every 7h",
+    ];
+    let mut instants = vec![DateTime::<Utc>::MIN_UTC, DateTime::<Utc>::MAX_UTC];
+    for second in [
+        -377_705_023_201,
+        253_402_207_200,
+        253_402_300_799,
+        i64::from(i32::MIN),
+        i64::from(i32::MAX),
+        0,
+    ] {
+        instants.extend([-90_000, -1, 0, 1, 90_000].map(|near| at(second + near)));
+    }
+    for zone in ["UTC", "America/New_York", "Asia/Tokyo"] {
+        for schedule in texts.map(|text| parse(text, zone)) {
+            for instant in &instants {
+                let found = schedule.next(*instant);
+                assert!(found.is_none_or(|found| found > *instant));
+                let day = chrono::TimeDelta::days(1);
+                if let Some(start) = instant.checked_sub_signed(day) {
+                    let last = schedule.last_at_or_before(*instant, start);
+                    assert!(last.is_none_or(|last| last <= *instant && last >= start));
+                }
+                if zone == "UTC" {
+                    let _ = schedule.longest_gap(*instant);
+                }
+            }
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: if long() { 2000 } else { 60 }, ..ProptestConfig::default() })]
 
