@@ -347,7 +347,8 @@ fn survives(text: &str) {
                 if let Some(firing) = schedule.next(from) {
                     assert!(firing > from);
                     // What is shown of it means the same.
-                    let again = Schedule::parse(&[schedule.expressions()], &choice, lock_name);
+                    let shown = format!("TZ={} {}", schedule.zone().name(), schedule.expressions());
+                    let again = Schedule::parse(&[shown], &choice, lock_name);
                     assert_eq!(again.unwrap().next(firing), schedule.next(firing));
                 }
             }
