@@ -102,8 +102,8 @@ impl History {
         self.pass_time();
         let step = match self.dice.below(100) {
             0 => Step::Wipe,
-            1..=54 => Step::Claim(self.claim()),
-            55..=77 => self
+            1..=69 => Step::Claim(self.claim()),
+            70..=87 => self
                 .beat()
                 .map_or_else(|| Step::Claim(self.claim()), Step::Beat),
             _ => Step::Free(self.free()),
@@ -280,10 +280,10 @@ impl History {
         let now = self.now();
         let record = self.record.as_ref();
         let base = match self.dice.below(8) {
-            0 | 1 => record.and_then(|record| record.firing).unwrap_or(now),
-            2 => record.map_or(now, |record| record.mark),
-            3 => record.map_or(now, |record| record.born),
-            4 => now - 2_000,
+            0..=2 => record.and_then(|record| record.firing).unwrap_or(now),
+            3 => record.map_or(now, |record| record.mark),
+            4 => record.map_or(now, |record| record.born),
+            5 => now - 2_500,
             _ => now,
         };
         match self.dice.below(6) {
@@ -305,7 +305,7 @@ impl History {
         if self.held.is_empty() {
             return None;
         }
-        let Held { claim, grant } = self.dice.pick(&self.held);
+        let Held { claim, grant } = self.some_held();
         let until_told = match self.dice.below(6) {
             0 => self.now() + self.dice.span(-1, 1),
             1 => self.now() + claim.ttl + self.dice.span(-1, 1),
@@ -328,6 +328,14 @@ impl History {
         })
     }
 
+    /// Mostly the newest holder, sometimes one that was overtaken.
+    fn some_held(&mut self) -> Held {
+        match self.held.last() {
+            Some(newest) if !self.dice.one_in(3) => newest.clone(),
+            _ => self.dice.pick(&self.held),
+        }
+    }
+
     fn token(&mut self, token: u64) -> u64 {
         match self.dice.below(10) {
             0 => token + 1,
@@ -345,7 +353,7 @@ impl History {
                 keep: self.dice.pick(&[86_400_000, 604_800_000]),
             };
         }
-        let Held { claim, grant } = self.dice.pick(&self.held);
+        let Held { claim, grant } = self.some_held();
         let outcome = self.dice.pick(&[
             Outcome::Done,
             Outcome::Failed,
