@@ -92,8 +92,8 @@ impl RedisStore {
         };
         result.map_err(|mut err| {
             // A server that answers with an error has not carried it out.
-            err.unsettled = progress.sent.get()
-                && matches!(err.class, Class::Unreachable | Class::Name | Class::Tls);
+            err.unsettled =
+                progress.sent.get() && matches!(err.class, Class::Unreachable | Class::Name);
             err
         })
     }
