@@ -26,6 +26,8 @@ pub struct Solocron {
     command: Vec<OsString>,
     env: Vec<(String, String)>,
     skew: Option<String>,
+    /// Whether the command is freed from the library, so that it looks the same on every host.
+    right_clock: bool,
     stdin: Option<PathBuf>,
     outer: Vec<OsString>,
     dir: Option<PathBuf>,
@@ -68,6 +70,7 @@ impl Solocron {
             command: Vec::new(),
             env: Vec::new(),
             skew: None,
+            right_clock: false,
             stdin: None,
             outer: Vec::new(),
             dir: None,
@@ -124,6 +127,7 @@ impl Solocron {
     /// A wall clock that is wrong by this much, for example `+2s` or `-0.3s`; the command's is right.
     #[must_use]
     pub fn skew(mut self, by: &str) -> Self {
+        self.right_clock = true;
         self.skew = (by != "0").then(|| by.to_owned());
         self
     }
@@ -177,7 +181,7 @@ impl Solocron {
         words.extend(self.args.iter().cloned());
         if !self.command.is_empty() {
             words.push("--".into());
-            if self.skew.is_some() {
+            if self.right_clock {
                 words.push("env".into());
                 for name in FAKE {
                     words.extend(["-u".into(), name.into()]);
