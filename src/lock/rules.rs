@@ -268,7 +268,8 @@ pub struct EndedRun {
 /// The answer to a request to free.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum FreeReply {
-    /// The run was ended.
+    /// The run was ended. Unless it was a firing that is over, the claim will be
+    /// refused should it arrive again.
     Freed,
     /// The run had ended before.
     AlreadyFree,
@@ -646,9 +647,7 @@ fn heal(before: Option<&Record>, beat: &Beat, now: StoreTime) -> Record {
 #[must_use]
 pub fn free(before: Option<&Record>, free: &Free, now: StoreTime) -> Applied<FreeReply> {
     let (reply, write) = match (before, &free.run) {
-        (Some(record), run) if record.owner == Some(free.owner) => {
-            free_mine(record, run.as_ref(), free.keep, now)
-        }
+        (Some(record), _) if record.owner == Some(free.owner) => free_mine(record, free, now),
         (before, None) => {
             let mut record = before.cloned().unwrap_or_else(|| Record::born_at(now));
             record.add_void(free.owner);
@@ -656,27 +655,23 @@ pub fn free(before: Option<&Record>, free: &Free, now: StoreTime) -> Applied<Fre
             (FreeReply::Voided, Some(record))
         }
         (None, Some(run)) => (FreeReply::NotMine, Some(remember(free, run, now))),
-        (Some(record), Some(run)) => (FreeReply::NotMine, raise(record, run)),
+        (Some(record), Some(run)) => (FreeReply::NotMine, raise(record, free, run)),
     };
     Applied { reply, write }
 }
 
-fn free_mine(
-    record: &Record,
-    run: Option<&EndedRun>,
-    keep: Ms,
-    now: StoreTime,
-) -> (FreeReply, Option<Record>) {
+fn free_mine(record: &Record, free: &Free, now: StoreTime) -> (FreeReply, Option<Record>) {
     if record.state != State::Run {
         return (FreeReply::AlreadyFree, None);
     }
     let mut ended = record.clone();
-    end(&mut ended, run, now);
-    ended.keep = ended.keep.max(keep);
+    end(&mut ended, free, now);
+    ended.keep = ended.keep.max(free.keep);
     (FreeReply::Freed, Some(ended))
 }
 
-fn end(record: &mut Record, run: Option<&EndedRun>, now: StoreTime) {
+fn end(record: &mut Record, free: &Free, now: StoreTime) {
+    let run = free.run.as_ref();
     let outcome = run.map_or(Outcome::NotStarted, |run| run.outcome);
     record.state = outcome.state();
     record.until = now.lease_ms;
@@ -689,10 +684,19 @@ fn end(record: &mut Record, run: Option<&EndedRun>, now: StoreTime) {
     if outcome == Outcome::NotStarted {
         record.attempt = record.attempt.saturating_sub(1);
         record.grants = record.grants.saturating_sub(1);
-        if record.firing.is_none() {
+        if record.once == Some(record.started) {
             record.once = None;
         }
     }
+    if may_return(record.firing, outcome) {
+        record.add_void(free.owner);
+    }
+}
+
+/// Whether a late copy of the claim could be granted after the next run: the
+/// mark refuses a firing only once it is over.
+fn may_return(firing: Option<Ms>, outcome: Outcome) -> bool {
+    firing.is_none() || outcome.state() == State::Requeued
 }
 
 /// The store lost the record in mid-run: what ran must not run again.
@@ -709,15 +713,21 @@ fn remember(free: &Free, run: &EndedRun, now: StoreTime) -> Record {
     record.keep = free.keep;
     record.started = run.started;
     record.info.clone_from(&run.info);
-    end(&mut record, Some(run), now);
+    end(&mut record, free, now);
     record
 }
 
-fn raise(record: &Record, run: &EndedRun) -> Option<Record> {
+fn raise(record: &Record, free: &Free, run: &EndedRun) -> Option<Record> {
     let mut raised = record.clone();
     if raised.token < run.token {
         raised.token = run.token;
         raised.mark = raised.mark.max(run.mark_told).max(run.firing.unwrap_or(0));
+        if run.once && run.outcome != Outcome::NotStarted {
+            raised.once = raised.once.max(Some(run.started));
+        }
+    }
+    if may_return(run.firing, run.outcome) {
+        raised.add_void(free.owner);
     }
     (raised != *record).then_some(raised)
 }
