@@ -1,6 +1,7 @@
 //! From what was said to what runs: reads the configuration, puts the parts
 //! together and hands over to a mode.
 
+use std::cell::RefCell;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal, Write};
@@ -67,8 +68,9 @@ enum Failure {
 }
 
 impl Failure {
-    fn usage(text: impl ToString) -> Self {
-        Self::Usage(UsageError::new(text.to_string()))
+    #[expect(clippy::needless_pass_by_value, reason = "for map_err")]
+    fn usage(text: impl std::fmt::Display) -> Self {
+        Self::Usage(UsageError::new(format!("{text}")))
     }
 
     /// Says so on standard error, and gives the status.
@@ -333,7 +335,7 @@ fn job<'a>(
             retries: said.retries,
             retry_delay: said.retry_delay,
         },
-        told_differences: Default::default(),
+        told_differences: RefCell::default(),
     }
 }
 

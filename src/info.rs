@@ -45,8 +45,7 @@ impl Info {
     }
 
     /// Where the job of another instance under the same lock name differs from
-    /// this one. A run by hand is not held against a schedule: it may well be
-    /// another command.
+    /// this one. A run by hand has no schedule to compare.
     #[must_use]
     pub fn differences(&self, other: &Self) -> Vec<Difference> {
         let mut found = Vec::new();
@@ -59,7 +58,7 @@ impl Info {
                 });
             }
         };
-        if other.version.is_empty() || self.schedule.is_some() != other.schedule.is_some() {
+        if other.version.is_empty() {
             return Vec::new();
         }
         compare("command", &self.command, &other.command);

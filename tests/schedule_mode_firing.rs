@@ -191,7 +191,9 @@ fn the_death_of_whoever_runs_costs_no_later_firing() {
         run.command(witness.job("sleep 0.5"))
     };
     let mut fleet = Fleet::of(&["a", "b", "c", "d"], make);
-    let mut seen = witness.wait_starts(1, secs(6)).len();
+    // The first may start late, from before all of them: its lease may reach
+    // over the next firing.
+    let mut seen = witness.wait_starts(2, secs(9)).len();
     while fleet.labels().len() > 1 {
         let label = witness.starts().last().expect("a start").label.clone();
         fleet.kill(&label);
@@ -214,7 +216,7 @@ fn the_death_of_whoever_runs_costs_no_later_firing() {
     witness.assert_once_each();
     witness.assert_no_overlap();
     witness.assert_tokens_rise();
-    witness.assert_every(3000, all[0], *all.last().expect("firings"));
+    witness.assert_every(3000, all[1], *all.last().expect("firings"));
     assert!(
         witness
             .starts()

@@ -20,7 +20,8 @@ use crate::exit::{self, Exit, Leave};
 use crate::firing::{FREE_TIMEOUT, Granted, Job, instant_of, ms, seconds, sleep_until};
 use crate::lock::rules::Outcome;
 use crate::lock::{
-    Action, Beat, BeatReply, Boot, EndedRun, Extent, Free, Holder, Loss, Lost, Ms, Wanted,
+    Action, Beat, BeatReply, Boot, EndedRun, Extent, Free, FreeReply, Holder, Loss, Lost, Ms,
+    Wanted,
 };
 use crate::process::{self, Caught, Child, Ended, Kind, Signal, StartError};
 use crate::store::StoreError;
@@ -606,10 +607,25 @@ impl<'a> Run<'a> {
             }),
             keep: claim.keep,
         };
-        if let Err(error) = self.job.store.free(&free, FREE_TIMEOUT).await {
-            self.job.tell(&Event::NotFreed {
+        match self.job.store.free(&free, FREE_TIMEOUT).await {
+            Ok(FreeReply::NotMine) => self.tell_not_mine(),
+            Ok(_) => {}
+            Err(error) => self.job.tell(&Event::NotFreed {
                 error: error.message,
-            });
+            }),
+        }
+    }
+
+    /// The record is not this run's any more. Where nobody has told yet, it is
+    /// told now.
+    fn tell_not_mine(&self) {
+        if self.holder.lost().is_some() {
+            return;
+        }
+        if self.job.clock.boot() < self.holder.valid_until() {
+            self.job.tell(&Event::Healed);
+        } else {
+            self.tell_lost(Lost::Told(Loss::Taken), "the command had ended");
         }
     }
 
