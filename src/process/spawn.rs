@@ -93,6 +93,9 @@ fn start(
     argv: &[OsString],
     env: &[(OsString, OsString)],
 ) -> Result<Child, Failed> {
+    if candidates.is_empty() {
+        return Err(Failed::Missing);
+    }
     let paths = c_strings(candidates.iter().map(|path| path.as_bytes().to_vec()))?;
     let argv = c_strings(argv.iter().map(|word| word.as_bytes().to_vec()))?;
     let env = c_strings(env.iter().map(|(name, value)| {

@@ -402,27 +402,32 @@ fn prepare_child(shared: &Shared<'_>) -> bool {
 }
 
 /// Tries the candidates by the rules of `execvp(3)`: one that is missing or
-/// may not be executed does not end the search.
+/// may not be executed does not end the search. Returns only if none could be.
 fn execute(shared: &Shared<'_>) {
-    let mut denied = None;
-    let mut failed = (libc::ENOENT, NOT_TRIED);
+    let (mut failed, mut candidate) = (libc::ENOENT, 0);
     for (index, path) in shared.candidates.iter().enumerate() {
         // SAFETY: all three point to null-terminated data prepared by the parent.
         unsafe { libc::execve(*path, shared.argv.as_ptr(), shared.env.as_ptr()) };
-        failed = (errno(), index);
-        match failed.0 {
-            libc::EACCES => denied = denied.or(Some(failed)),
-            libc::ENOENT | libc::ENOTDIR | libc::ESTALE | libc::ENODEV | libc::ETIMEDOUT => {}
-            _ => {
-                denied = None;
-                break;
-            }
+        let error = errno();
+        let goes_on = matches!(
+            error,
+            libc::EACCES
+                | libc::ENOENT
+                | libc::ENOTDIR
+                | libc::ESTALE
+                | libc::ENODEV
+                | libc::ETIMEDOUT
+        );
+        // A denial is remembered: it says more than what is missing elsewhere.
+        if !(goes_on && failed == libc::EACCES) {
+            (failed, candidate) = (error, index);
+        }
+        if !goes_on {
+            break;
         }
     }
-    // Only here: as long as it may still succeed, nothing has failed.
-    let (error, candidate) = denied.unwrap_or(failed);
     shared.candidate.store(candidate, Ordering::Release);
-    shared.failed.store(error, Ordering::Release);
+    shared.failed.store(failed, Ordering::Release);
 }
 
 fn errno() -> i32 {
