@@ -68,7 +68,6 @@ enum Failure {
 }
 
 impl Failure {
-    #[expect(clippy::needless_pass_by_value, reason = "for map_err")]
     fn usage(text: impl std::fmt::Display) -> Self {
         Self::Usage(UsageError::new(format!("{text}")))
     }
