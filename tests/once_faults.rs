@@ -67,6 +67,9 @@ fn a_long_outage_ends_the_whole_group_before_the_lease_can_lapse() {
     let run = Solocron::on(&redis, "x").args(["--ttl", "6s", "--kill-after", "1s"]);
     let mut run = run.command(witness.job(STUBBORN)).spawn();
     witness.wait_starts(1, secs(5));
+    wait_until(secs(1), "the claim is seen", || {
+        !monitor.named("eval").is_empty()
+    });
     redis.pause();
     // The last request the server took is the claim: its lease ends 6 s after it.
     let last = monitor.named("eval").last().expect("the claim").0 * 1000.0;

@@ -37,7 +37,7 @@ fn words(run: &Solocron) -> Vec<String> {
 fn busy_on_a_terminal_names_lock_holder_age_and_time_left() {
     Place::for_each(|place| {
         let holder = hold(place, "publish");
-        let mut pty = Pty::run(&words(&place.run("publish").command(["true"])));
+        let mut pty = Pty::run(&words(&place.run("publish").sh("true")));
         assert_eq!(pty.wait(secs(10)), 75);
         let screen = pty.screen();
         for word in [

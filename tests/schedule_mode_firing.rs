@@ -17,7 +17,7 @@ fn span() -> i64 {
 fn each_second_once(fleet: Fleet, witness: &Witness, seconds: i64) {
     let first = soon(secs(3));
     let last = first + seconds * 1000;
-    sleep_until(last + 500);
+    sleep_until(last + 850);
     let messages = fleet.messages();
     fleet.stop();
     let check = catch_unwind(AssertUnwindSafe(|| {

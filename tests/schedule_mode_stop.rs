@@ -25,7 +25,7 @@ fn idle(place: &Place) -> Running {
         .args(at(&[soon(secs(86_400))]))
         .command(["true"])
         .spawn();
-    std::thread::sleep(ms(500));
+    wait_until(secs(5), "it is up", || run.stderr().contains("schedule"));
     run
 }
 
@@ -61,7 +61,7 @@ fn an_ignored_hup_stays_ignored() {
         .args(at(&[soon(secs(86_400))]))
         .command(["true"]);
     let mut run = run.under(["nohup"]).spawn();
-    std::thread::sleep(ms(500));
+    wait_until(secs(5), "it is up", || run.stderr().contains("schedule"));
     run.signal(Signal::HUP);
     assert!(!eventually(ms(500), || run.has_ended()));
     run.signal(Signal::TERM);
@@ -211,7 +211,7 @@ fn a_stop_in_the_terminal_ends_an_idle_schedule() {
         .command(["true"]);
     let pty = support::Pty::bash();
     pty.send(&format!("{}; echo \"code=$?\"\n", run.shell_line()));
-    std::thread::sleep(ms(700));
+    pty.wait_text("six fields", secs(5));
     pty.send("\x03");
     pty.wait_text("code=0", secs(2));
 }

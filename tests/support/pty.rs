@@ -10,6 +10,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::process::{Child, Command};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// A command with a terminal of its own; killed with its session when dropped.
@@ -18,6 +19,7 @@ pub struct Pty {
     master: File,
     child: Child,
     screen: Arc<Mutex<Vec<u8>>>,
+    reader: JoinHandle<()>,
 }
 
 impl Pty {
@@ -61,7 +63,7 @@ impl Pty {
             master.try_clone().expect("a descriptor"),
             Arc::clone(&screen),
         );
-        std::thread::spawn(move || {
+        let thread = std::thread::spawn(move || {
             let mut buffer = [0; 4096];
             while let Ok(n @ 1..) = reader.read(&mut buffer) {
                 sink.lock().expect("screen").extend(&buffer[..n]);
@@ -71,6 +73,7 @@ impl Pty {
             master,
             child,
             screen,
+            reader: thread,
         }
     }
 
@@ -153,8 +156,8 @@ impl Pty {
             status.is_some()
         });
         assert!(ended, "no end within {bound:?}; screen:\n{}", self.screen());
-        // The reading thread may be behind.
-        std::thread::sleep(super::wait::ms(20));
+        // The reading thread may be behind; it ends with the terminal's last user.
+        let _ = eventually(secs(1), || self.reader.is_finished());
         let status = status.expect("ended");
         status
             .code()
