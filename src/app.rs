@@ -1,7 +1,7 @@
 //! From what was said to what runs: reads the configuration, puts the parts
 //! together and hands over to a mode.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal, Write};
@@ -334,6 +334,7 @@ fn job<'a>(
             retries: said.retries,
             retry_delay: said.retry_delay,
         },
+        ahead: Cell::new(0),
         told_differences: RefCell::default(),
     }
 }

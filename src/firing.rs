@@ -1,7 +1,7 @@
 //! One firing, or one single run, from its claim to a grant or a refusal, and
 //! the freeing of what was claimed.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::time::Duration;
 
@@ -51,6 +51,9 @@ pub struct Job<'a> {
     pub info: Info,
     /// The command and how it is run.
     pub run: RunPolicy,
+    /// How far this host's clock was ahead of the store's at the last answer, at
+    /// least; 0 when it was not, or when it has been set since.
+    pub ahead: Cell<Ms>,
     /// Other hosts whose job was found to differ; each is told once.
     pub told_differences: RefCell<HashSet<String>>,
 }
@@ -342,6 +345,7 @@ impl Asking<'_> {
             .reach_until()
             .map_or(CLAIM_TIMEOUT, |end| end.saturating_sub(sent));
         let within = CLAIM_TIMEOUT.min(left.max(Duration::from_millis(100)));
+        let host_before = self.job.clock.wall();
         let answer = self.job.store.claim(&self.claim, within).await;
         let now = self.job.clock.boot();
         match answer {
@@ -349,6 +353,8 @@ impl Asking<'_> {
                 self.unsettled = false;
                 self.error = None;
                 self.host_now = self.job.clock.wall();
+                let ahead = host_before.timestamp_millis() - reply.now.wall_ms();
+                self.job.ahead.set(ahead.max(0));
                 self.job.tell(&Event::StoreAnswered);
                 self.note(&reply);
                 let next = self.claimant.on_reply(&reply, now, luck());

@@ -14,6 +14,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
 
+use crate::clock::Woken;
 use crate::event::{Event, Skip};
 use crate::exit::{Exit, Leave};
 use crate::firing::{self, Claimed, Granted, Job, Refused, Standing, Wish, Wishes, instant_of, ms};
@@ -70,7 +71,7 @@ enum Happening {
     Claimed(Claimed),
     Connected,
     FirstLook(FirstLook),
-    Time,
+    Time(Woken),
 }
 
 struct Loop<'a> {
@@ -153,13 +154,26 @@ impl Loop<'_> {
         }
     }
 
+    /// This host's clock, held back as far as it is known to be ahead of the
+    /// store's: what is not due there yet must not take the place of what is,
+    /// nor count as fallen due behind a run.
+    fn now(&self) -> DateTime<Utc> {
+        self.job.clock.wall() - self.ahead()
+    }
+
+    /// No more than a firing may be late, should the store's clock be wrong.
+    fn ahead(&self) -> TimeDelta {
+        let most = TimeDelta::from_std(self.plan.start_deadline).unwrap_or(TimeDelta::MAX);
+        TimeDelta::milliseconds(self.job.ahead.get()).min(most)
+    }
+
     /// Deals with all that is due, and gives the next firing.
     fn look(&mut self) -> Option<DateTime<Utc>> {
         if self.stopping.is_some() {
             return None;
         }
         loop {
-            match self.plan.agenda.due(self.job.clock.wall()) {
+            match self.plan.agenda.due(self.now()) {
                 Due::Wait { until } => {
                     self.tell_next(until);
                     return Some(until);
@@ -216,7 +230,7 @@ impl Loop<'_> {
     /// When to look again: at the next firing, or before it to connect.
     fn wake_at(&mut self, next: Option<DateTime<Utc>>) -> Option<DateTime<Utc>> {
         let firing = next?;
-        let now = self.job.clock.wall();
+        let now = self.now();
         let idle = self.run.is_none() && self.claim.is_none() && self.first_look.is_none();
         if !idle {
             return Some(firing);
@@ -248,6 +262,7 @@ impl Loop<'_> {
 
     async fn next(&mut self, wake: Option<DateTime<Utc>>, signals: &mut Signals) -> Happening {
         let clock = self.job.clock;
+        let wake = wake.map(|at| at + self.ahead());
         let run = self.run.as_mut().map(|run| run.task.as_mut());
         let claim = self.claim.as_mut().map(|claim| claim.task.as_mut());
         tokio::select! {
@@ -257,7 +272,7 @@ impl Loop<'_> {
             claimed = supervisor::if_some(claim) => Happening::Claimed(claimed),
             look = supervisor::if_some(self.first_look.as_mut()) => Happening::FirstLook(look),
             () = supervisor::if_some(self.connect.as_mut()) => Happening::Connected,
-            _ = supervisor::if_some(wake.map(|at| clock.until_wall(at))) => Happening::Time,
+            woken = supervisor::if_some(wake.map(|at| clock.until_wall(at))) => Happening::Time(woken),
         }
     }
 
@@ -279,7 +294,9 @@ impl Loop<'_> {
                 return self.on_first_look(look);
             }
             Happening::Connected => self.connect = None,
-            Happening::Time => {}
+            // What was known of the two clocks does not hold any more.
+            Happening::Time(Woken::ClockSet) => self.job.ahead.set(0),
+            Happening::Time(Woken::Due) => {}
         }
         None
     }
@@ -348,9 +365,7 @@ impl Loop<'_> {
     fn begin_claim(&mut self, firing: DateTime<Utc>, startup: bool) {
         self.connect = None;
         let deadline = self.plan.start_deadline;
-        let late = (self.job.clock.wall() - firing)
-            .to_std()
-            .unwrap_or_default();
+        let late = (self.now() - firing).to_std().unwrap_or_default();
         let wanted = Wanted::Firing {
             at: firing.timestamp_millis(),
             start_deadline: ms(deadline),
@@ -419,7 +434,7 @@ impl Loop<'_> {
 
     fn begin_run(&mut self, granted: Granted) {
         let (orders, ordered) = unbounded_channel();
-        let retry_before = self.plan.agenda.peek_next(self.job.clock.wall());
+        let retry_before = self.plan.agenda.peek_next(self.now());
         let task = Box::pin(supervisor::run(
             self.job,
             granted,

@@ -9,7 +9,7 @@ use std::path::Path;
 use support::inspect::key;
 use support::redis::free_port;
 use support::witness::{f64_of, now_ms};
-use support::{Place, RedisServer, Running, Solocron, Value, Witness};
+use support::{Place, RedisServer, Running, Solocron, Witness};
 use support::{eventually, ms, secs, wait_until};
 
 /// Starts a run that holds `lock` until the file `end` is there.

@@ -291,18 +291,11 @@ impl Child {
 
     /// How many processes of the command's group outlive it (background jobs).
     /// A daemon in a session of its own is no leftover; since it takes a moment
-    /// to become one, a group that is not empty is looked at again after 50 ms.
-    /// To be asked after [`wait`](Self::wait).
-    pub async fn leftovers(&self) -> usize {
-        if self.in_group() == 0 {
-            return 0;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
+    /// to become one, a group that is not empty is to be looked at again. To be
+    /// asked after [`wait`](Self::wait).
+    #[must_use]
+    pub fn leftovers(&self) -> usize {
         orphans::reap();
-        self.in_group()
-    }
-
-    fn in_group(&self) -> usize {
         let group = match self.placement {
             Placement::OwnGroup if sys::kill(-self.pid, 0).is_err() => return 0,
             Placement::OwnGroup => self.pid,

@@ -150,7 +150,7 @@ async fn supervise(mut child: Child, options: Options, signals: &mut Signals) ->
     if stopped || stops > 1 {
         assert!(child.gone(500).await, "something of the command is left");
     } else {
-        match child.leftovers().await {
+        match still_there(&child).await {
             0 => {}
             left => eprintln!("probe: {left} left"),
         }
@@ -159,6 +159,15 @@ async fn supervise(mut child: Child, options: Options, signals: &mut Signals) ->
         process::die_of(signal);
     }
     ended.status()
+}
+
+/// What is left of a command's group, looked at twice: a daemon takes a moment
+/// to have a session of its own.
+pub async fn still_there(child: &Child) -> usize {
+    if child.leftovers() > 0 {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    child.leftovers()
 }
 
 fn react(child: &mut Child, caught: &Caught, stops: &mut u32) {

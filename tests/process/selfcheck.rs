@@ -9,7 +9,7 @@ use solocron::process::{
 
 use crate::Case;
 use crate::kit::{alive, bare, binary, having, output, state, text, unique, until};
-use crate::probe::runtime;
+use crate::probe::{runtime, still_there};
 
 pub const CASES: &[Case] = &[
     ("self::every_status", || check("every_status")),
@@ -120,7 +120,7 @@ async fn wait_again(bench: Bench) {
     assert_eq!(ended, Ended::Exited(0));
     assert_eq!(child.wait().await.expect("again"), ended);
     assert_eq!(child.try_wait().expect("again"), Some(ended));
-    assert_eq!(child.leftovers().await, 0);
+    assert_eq!(still_there(&child).await, 0);
     assert!(child.gone(3).await);
 }
 
@@ -152,7 +152,7 @@ async fn earlier_leftovers(bench: Bench) {
     let mut first = bench.spawn(&["sh", "-c", &script]);
     until("the first has left something", || having(&old).len() == 2);
     first.wait().await.expect("wait");
-    assert_eq!(first.leftovers().await, 1);
+    assert_eq!(still_there(&first).await, 1);
     drop(first);
     let script = format!("sleep {new} & (setsid sleep {new} &) ; sleep {new}");
     let mut second = bench.spawn(&["sh", "-c", &script]);
