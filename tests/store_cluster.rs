@@ -93,7 +93,7 @@ fn the_slot_is_found_from_any_node() {
     }
     let err = run(open(&url, &name).claim(&once(4), WITHIN)).expect_err("not permitted");
     assert!(
-        err.class == Class::Permission && err.message.contains("may not run TIME"),
+        err.class == Class::Permission && err.message.contains("has no permission to run TIME"),
         "{err}"
     );
     for node in &cluster.nodes {
@@ -102,6 +102,22 @@ fn the_slot_is_found_from_any_node() {
     let err = run(open(&url, &name).claim(&once(5), WITHIN)).expect_err("not permitted");
     assert!(
         err.class == Class::Permission && err.message.contains("CLUSTER"),
+        "{err}"
+    );
+    for node in &cluster.nodes {
+        node.call(&["ACL", "SETUSER", "default", "-@all", "+acl", "nopass"]);
+    }
+    let err = run(open(&cluster.url(), &name).claim(&once(6), WITHIN)).expect_err("not permitted");
+    assert!(
+        err.class == Class::Permission && err.message.contains("user default of"),
+        "{err}"
+    );
+    for node in &cluster.nodes {
+        node.call(&["ACL", "SETUSER", "default", "resetpass", ">secret"]);
+    }
+    let err = run(open(&cluster.url(), &name).claim(&once(6), WITHIN)).expect_err("no login");
+    assert!(
+        err.class == Class::Auth && err.message.contains("requires a password"),
         "{err}"
     );
     let wrong = url.replace(":pw@", ":no@");

@@ -11,7 +11,9 @@ use solocron::store::{Class, Location, Store};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use support::RedisServer;
+use support::redis::free_port;
+use support::wait::secs;
+use support::{RedisServer, eventually, wait_until};
 use tempfile::TempDir;
 
 /// An authority and what it signed.
@@ -293,4 +295,75 @@ fn the_system_s_authorities_count_where_asked_for() {
         .expect("run");
     let text = String::from_utf8_lossy(&out.stdout);
     assert!(out.status.success() && text.contains("1 passed"), "{text}");
+}
+
+#[test]
+fn a_cluster_speaks_tls() {
+    let bus = free_port().to_string();
+    let args = [
+        "--cluster-enabled",
+        "yes",
+        "--tls-cluster",
+        "yes",
+        "--cluster-port",
+        &bus,
+    ];
+    let server = RedisServer::options().tls().args(&args).start();
+    server.cli(&["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]);
+    wait_until(secs(10), "the cluster is up", || {
+        server
+            .cli(&["CLUSTER", "INFO"])
+            .text()
+            .contains("cluster_state:ok")
+    });
+    let url = server.url().replace("rediss", "rediss-cluster");
+    run(whole_run(&open(&url, &trusting(&server.ca())), 1));
+    expect(
+        &url,
+        &TlsOptions::default(),
+        Class::Tls,
+        &["signed by nobody that is trusted here"],
+    );
+}
+
+#[test]
+fn sentinels_and_their_master_speak_tls() {
+    let master = RedisServer::options().tls().start();
+    let dir = tempfile::tempdir().expect("directory");
+    let file = |name: &str| master.ca().with_file_name(name).display().to_string();
+    let port = free_port();
+    let conf = format!(
+        "port 0\ntls-port {port}\nbind 127.0.0.1\ntls-auth-clients no\ntls-replication yes\ndir {}\n\
+         tls-cert-file {}\ntls-key-file {}\ntls-ca-cert-file {}\nsentinel monitor m 127.0.0.1 {} 1\n",
+        dir.path().display(),
+        file("server.crt"),
+        file("server.key"),
+        file("ca.crt"),
+        master.port(),
+    );
+    let path = dir.path().join("sentinel.conf");
+    fs::write(&path, conf).expect("write");
+    let mut sentinel = Command::new("redis-sentinel")
+        .arg(&path)
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .expect("redis-sentinel");
+    let up = eventually(secs(5), || {
+        std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
+    });
+    let url = format!("rediss-sentinel://127.0.0.1:{port}/m");
+    let tls = trusting(&master.ca());
+    let result = std::panic::catch_unwind(|| {
+        assert!(up);
+        run(whole_run(&open(&url, &tls), 1));
+        expect(
+            &url,
+            &TlsOptions::default(),
+            Class::Tls,
+            &["the certificate of sentinel 127.0.0.1"],
+        );
+    });
+    let _ = sentinel.kill();
+    let _ = sentinel.wait();
+    result.expect("the run");
 }

@@ -87,7 +87,7 @@ impl Cluster {
         let (from, to) = SLOTS[master].split_once('-').expect("a range");
         let range: std::ops::RangeInclusive<i64> =
             from.parse().expect("a slot")..=to.parse().expect("a slot");
-        (0..)
+        (0..1_000)
             .map(|n| format!("job{n}"))
             .find(|name| range.contains(&self.slot(name)))
             .expect("some name")

@@ -10,6 +10,7 @@ pub mod tls;
 pub mod url;
 
 mod open;
+mod server_error;
 
 use std::cell::{Cell, RefCell};
 use std::future::ready;

@@ -45,6 +45,7 @@ impl RedisStore {
             at: url.to_string(),
             address: String::new(),
             tls: url.tls,
+            cluster: matches!(url.kind, Kind::Cluster(_)),
             user: user.unwrap_or_else(|| "default".to_owned()),
             key: key_of(key_prefix, lock_name),
             rights: format!("~{key_prefix}:* {COMMANDS}"),
