@@ -87,10 +87,10 @@ impl Timing {
     }
 
     /// A store outage shorter than this is always survived: it may begin right
-    /// after a good heartbeat, and end while a failing one still waits.
+    /// before a heartbeat, and end just after the last that fails was sent.
     #[must_use]
     pub fn survives(&self) -> Duration {
-        let last_try = self.beat_retry.max(self.beat_timeout);
+        let last_try = self.retry_at(Duration::ZERO, self.beat_timeout);
         self.valid_until(Duration::ZERO)
             .saturating_sub(self.grace + self.margin + self.beat_every + last_try)
     }
