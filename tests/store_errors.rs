@@ -129,7 +129,9 @@ fn wrong_logins() {
                 &[&at, "rejected the user name or password"],
             );
         }
-        let err = run(open(&server.url()).prepare(WITHIN)).expect_err("no password");
+        let err = run(open(&server.url()).read(WITHIN)).expect_err("no password");
+        assert_eq!(err.class, Class::Auth);
+        let err = run(open(&server.url_as("", "no")).prepare(WITHIN)).expect_err("wrong password");
         assert_eq!(err.class, Class::Auth);
         server.cli(&["ACL", "SETUSER", "off", "off", ">pw", "+@all", "~*"]);
         expect(&server.url_as("off", "pw"), Class::Auth, &["rejected"]);
@@ -240,6 +242,11 @@ fn a_missing_permission_is_named() {
             server.cli(&["ACL", "SETUSER", "solocron", word]);
             server.cli(&["DEL", "solocron:{job}"]);
         }
+        expect(
+            &format!("{url}/1"),
+            Class::Permission,
+            &["run SELECT", "+time +select"],
+        );
         server.cli(&["ACL", "SETUSER", "solocron", "resetkeys", "~other:*"]);
         expect(
             &url,
@@ -421,18 +428,27 @@ fn the_wrong_kind_of_server() {
 }
 
 #[test]
+fn a_server_without_scripts() {
+    let server = RedisServer::options()
+        .args(&["--rename-command", "EVAL", ""])
+        .start();
+    expect(
+        &server.url(),
+        Class::Topology,
+        &["does not run scripts (EVAL), which the lock needs"],
+    );
+}
+
+#[test]
 fn a_record_is_safe_from_eviction_where_that_can_be() {
     on_all(&["--maxmemory-policy", "volatile-ttl"], |label, server| {
         let ttl = || server.cli(&["PTTL", "solocron:{job}"]);
         run(async {
-            let unlimited = open(&server.url());
-            granted(&unlimited.claim(&once(1), WITHIN).await.expect("claim"));
-            assert!(matches!(ttl(), Value::Int(ttl) if ttl > 0), "{label}");
-            server.cli(&["FLUSHALL"]);
-            server.cli(&["CONFIG", "SET", "maxmemory", "100mb"]);
             let store = open(&server.url());
             let claim = once(2);
-            let grant = granted(&store.claim(&claim, WITHIN).await.expect("claim"));
+            let reply = store.claim(&claim, WITHIN).await.expect("claim");
+            let grant = granted(&reply);
+            assert_eq!(reply.before, None);
             assert_eq!(ttl(), Value::Int(-1), "{label}");
             let (record, _) = store.read(WITHIN).await.expect("read");
             assert_eq!(record.expect("record").keep, KEEP_FOREVER);

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use solocron::lock::holder::is_remarkable;
 use solocron::lock::lease::KILL_AFTER;
 use solocron::lock::{
     Action, BeatReply, Boot, Extent, Grant, Holder, Loss, Lost, Ms, OnLockLost, Timing,
@@ -362,11 +361,4 @@ fn told_to_continue_it_neither_halts_nor_stops() {
     );
     assert_eq!((lost.wake_at(), lost.lost()), (None, Some(told_so)));
     assert_eq!(lost.on_time(ms(90_000)), []);
-}
-
-#[test]
-fn what_is_worth_a_word() {
-    assert!(!is_remarkable(Extent::Extended));
-    assert!(is_remarkable(Extent::Lapsed));
-    assert!(is_remarkable(Extent::Healed));
 }

@@ -17,7 +17,7 @@ use std::future::ready;
 use std::time::Duration;
 
 use redis::{Cmd, Value};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use self::conn::{Conn, Dialer};
 use self::connect::reply;
@@ -267,13 +267,22 @@ impl Store for RedisStore {
     fn claim<'a>(&'a self, claim: &'a Claim, within: Duration) -> Answer<'a, ClaimReply> {
         Box::pin(async move {
             let known = self.eviction.get();
+            let too_late = sleep(within);
+            tokio::pin!(too_late);
             let reply = self.claim_once(claim, within).await?;
             let granted = matches!(reply.verdict, Verdict::Granted(_));
-            if granted && known.is_none() && self.eviction.get() == Some(Eviction::Expiring) {
-                // Once more, so that the record loses its expiry; the grant stays the same.
-                return self.claim_once(claim, within).await;
+            if !granted || known.is_some() || self.eviction.get() != Some(Eviction::Expiring) {
+                return Ok(reply);
             }
-            Ok(reply)
+            // Once more, so that the record loses its expiry; the grant stays the
+            // same. Heartbeats do so too, should this fail.
+            tokio::select! {
+                again = self.claim_once(claim, within) => Ok(match again {
+                    Ok(again) => ClaimReply { before: reply.before, ..again },
+                    Err(_) => reply,
+                }),
+                () = &mut too_late => Ok(reply),
+            }
         })
     }
 

@@ -48,7 +48,7 @@ impl RedisStore {
             cluster: matches!(url.kind, Kind::Cluster(_)),
             user: user.unwrap_or_else(|| "default".to_owned()),
             key: key_of(key_prefix, lock_name),
-            rights: format!("~{key_prefix}:* {COMMANDS}"),
+            rights: rights(key_prefix, url.db),
         };
         let dialer = dialer(url, certificates.as_ref(), &scene)
             .map_err(|err| format!("{}: {err}", scene.at))?;
@@ -63,6 +63,12 @@ impl RedisStore {
             warnings: RefCell::default(),
         })
     }
+}
+
+/// What the user of the store must be allowed to use.
+fn rights(key_prefix: &str, db: i64) -> String {
+    let select = if db == 0 { "" } else { " +select" };
+    format!("~{key_prefix}:* {COMMANDS}{select}")
 }
 
 fn dialer(

@@ -2,26 +2,27 @@ local owner, keep, outcome, token, mark = ARGV[1], num(ARGV[2]), ARGV[3], num(AR
 local firing, attempt, grants, started, once = num(ARGV[6]), num(ARGV[7]), ARGV[8], ARGV[9], ARGV[10]
 local code, info = ARGV[11], ARGV[12]
 local run = outcome ~= ''
-local function add_void()
-  if string.find(r.void, owner, 1, true) then return end
+local unstarted = not run or outcome == 'unstarted'
+local requeued = outcome ~= 'done' and outcome ~= 'failed'
+-- True if that is new.
+local function refuse_from_now_on()
+  if string.find(r.void, owner, 1, true) then return false end
   local void = {}
   for word in string.gmatch(r.void, '%x+') do void[#void + 1] = word end
   if #void == 8 then table.remove(void, 1) end
   void[#void + 1] = owner
   r.void = table.concat(void, ' ')
+  return true
 end
--- A late copy of the claim could be granted after the next run: the mark
--- refuses a firing only once it is over.
-local function may_return(at) return (at or '') == '' or outcome ~= 'done' and outcome ~= 'failed' end
 local function finish()
-  r.state = (outcome == 'done' or outcome == 'failed') and outcome or 'requeued'
+  r.state = requeued and 'requeued' or outcome
   r['until'], r.ended, r.code = now, now, code
   if run then r.attempt, r.mark = attempt, max(r.mark, mark) end
-  if not run or outcome == 'unstarted' then
+  if unstarted then
     r.attempt, r.grants = max(r.attempt - 1, 0), max(r.grants - 1, 0)
-    if r.once ~= '' and num(r.once) == num(r.started) then r.once = '' end
+    if num(r.once) == num(r.started) then r.once = '' end
   end
-  if may_return(r.firing) then add_void() end
+  if r.firing == '' or requeued then refuse_from_now_on() end
 end
 if known and r.owner == owner then
   if r.state ~= 'run' then return answer('already') end
@@ -30,7 +31,7 @@ if known and r.owner == owner then
   return answer('freed')
 end
 if not run then
-  add_void()
+  refuse_from_now_on()
   save(keep)
   return answer('voided')
 end
@@ -43,11 +44,10 @@ if not known then
   return answer('alien')
 end
 local raised = num(r.token) < token
-local void = r.void
 if raised then
   r.token, r.mark = token, max(r.mark, mark, firing or 0)
-  if once == '1' and outcome ~= 'unstarted' then r.once = max(num(r.once) or 0, started) end
+  if once == '1' and not unstarted then r.once = max(num(r.once) or started, started) end
 end
-if may_return(firing) then add_void() end
-if raised or r.void ~= void then save(0) end
+local refused = (not firing or requeued) and refuse_from_now_on()
+if raised or refused then save(0) end
 return answer('alien')
