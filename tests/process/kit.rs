@@ -133,11 +133,12 @@ pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// A number that no other process has among its arguments, as seconds to sleep.
+/// A number that no other process has among its arguments, for `sleep`: five
+/// minutes and a little.
 pub fn unique() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let next = NEXT.fetch_add(1, Ordering::Relaxed);
-    format!("7{:05}{next:03}", std::process::id() % 100_000)
+    format!("300.{:05}{next:03}", std::process::id() % 100_000)
 }
 
 /// Living processes that have `word` as one of their arguments.

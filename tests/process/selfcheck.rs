@@ -8,13 +8,14 @@ use solocron::process::{
 };
 
 use crate::Case;
-use crate::kit::{alive, bare, binary, having, output, state, text, unique, until};
+use crate::kit::{alive, bare, binary, children, having, output, state, text, unique, until};
 use crate::probe::{runtime, still_there};
 
 pub const CASES: &[Case] = &[
     ("self::every_status", || check("every_status")),
     ("self::every_signal", || check("every_signal")),
     ("self::wait_again", || check("wait_again")),
+    ("self::status_is_not_taken", || check("status_is_not_taken")),
     ("self::freeze", || check("freeze")),
     ("self::earlier_leftovers", || check("earlier_leftovers")),
     ("self::origin", || check("origin")),
@@ -41,6 +42,7 @@ pub fn main(name: &str) {
             "every_status" => every_status(bench).await,
             "every_signal" => every_signal(bench).await,
             "wait_again" => wait_again(bench).await,
+            "status_is_not_taken" => status_is_not_taken(bench).await,
             "freeze" => freeze(bench).await,
             "earlier_leftovers" => earlier_leftovers(bench).await,
             "origin" => origin(bench).await,
@@ -122,6 +124,22 @@ async fn wait_again(bench: Bench) {
     assert_eq!(child.try_wait().expect("again"), Some(ended));
     assert_eq!(still_there(&child).await, 0);
     assert!(child.gone(3).await);
+}
+
+/// Reaping orphans at the very moment when the command has ended and nobody
+/// has asked for its status yet.
+async fn status_is_not_taken(mut bench: Bench) {
+    let script = "for i in 1 2 3; do (setsid true &); done; exit 3";
+    let mut child = bench.spawn(&["sh", "-c", script]);
+    until("it has ended", || state(child.pid()) == Some('Z'));
+    while bench.signals.try_next().is_some() {}
+    assert_eq!(state(child.pid()), Some('Z'));
+    assert_eq!(child.wait().await.expect("wait"), Ended::Exited(3));
+    let own = i32::try_from(std::process::id()).expect("a pid");
+    until("the orphans are reaped", || {
+        while bench.signals.try_next().is_some() {}
+        children(own).is_empty()
+    });
 }
 
 async fn freeze(bench: Bench) {
