@@ -20,6 +20,7 @@ pub enum Event {
     Mend(u8),
     Wipe,
     Rollback(u8),
+    SetBack,
 }
 
 impl World {
@@ -165,6 +166,9 @@ impl World {
     fn faults_of_store(&self, events: &mut Vec<Event>) {
         if self.left.wipe > 0 && self.record.is_some() {
             events.push(Event::Wipe);
+        }
+        if self.left.back > 0 {
+            events.push(Event::SetBack);
         }
         if self.left.rollback > 0 {
             for back in 0..self.past.len() {

@@ -3,17 +3,16 @@
 
 use std::time::Duration;
 
-use solocron::lock::rules::{Beat, Claim, EndedRun, Free, Outcome, Wanted};
+use solocron::lock::rules::Outcome;
 use solocron::lock::{
-    Action, BeatReply, ClaimReply, Claimant, Grant, Holder, Ms, Next, OnRunnerLost, Owner,
-    Patience, Verdict,
+    Action, BeatReply, ClaimReply, Claimant, Grant, Holder, Next, OnRunnerLost, Owner, Patience,
+    Verdict,
 };
 
+use super::requests::{beat_of, claim_of, free_of, give_up};
 use super::setup::{CLAIM_TIMEOUT, Role};
 use super::trace::{self, note};
 use super::world::{Ask, Body, Claiming, Cmd, Ctx, Holding, Mode, Msg, World};
-
-const KEEP: Ms = 86_400_000;
 
 impl World {
     pub fn on_timer(&mut self, ctx: &Ctx, i: usize) {
@@ -110,28 +109,7 @@ impl World {
 
     fn ask(&mut self, ctx: &Ctx, i: usize, mut claiming: Claiming) {
         let at = self.boot(ctx, i);
-        let wanted = match (ctx.setup.hosts[i].role, claiming.firing) {
-            (
-                Role::Schedule {
-                    overlap,
-                    on_runner_lost,
-                },
-                Some(k),
-            ) => Wanted::Firing {
-                at: Self::firing_ms(ctx, k),
-                start_deadline: i64::try_from(ctx.setup.start_deadline).unwrap(),
-                overlap,
-                on_runner_lost,
-            },
-            _ => Wanted::Once { per: None },
-        };
-        let claim = Claim {
-            owner: claiming.owner,
-            wanted,
-            ttl: i64::try_from(ctx.setup.ttl).unwrap(),
-            keep: KEEP,
-            info: String::new(),
-        };
+        let claim = claim_of(ctx, i, &claiming);
         note(|| {
             format!(
                 "{} claims {:?} as {}",
@@ -199,12 +177,10 @@ impl World {
     fn end_claim(&mut self, ctx: &Ctx, i: usize, claiming: &Claiming) {
         self.insts[i].mode = Mode::Idle;
         if claiming.unsettled || matches!(claiming.ask, Ask::Sent { .. }) {
-            self.insts[i].given_up.push(claiming.owner);
-            let free = Free {
-                owner: claiming.owner,
-                run: None,
-                keep: KEEP,
-            };
+            self.insts[i]
+                .given_up
+                .push((claiming.owner, claiming.firing));
+            let free = give_up(claiming.owner);
             self.send(ctx, i, Body::Free(free));
         }
     }
@@ -238,19 +214,16 @@ impl World {
                 }
             }
             Mode::Gone => {}
-            _ if self.insts[i].given_up.contains(&owner) => {
-                if let Verdict::Granted(grant) = reply.verdict {
-                    let firing = reply.before.as_ref().and_then(|record| record.firing);
-                    let run = ended(&grant, firing, grant.mark, Outcome::NotStarted);
-                    let free = Free {
-                        owner,
-                        run: Some(run),
-                        keep: KEEP,
-                    };
+            _ => {
+                let given_up = &self.insts[i].given_up;
+                let claim = given_up.iter().find(|(given_up, _)| *given_up == owner);
+                if let (Some((_, firing)), Verdict::Granted(grant)) = (claim, reply.verdict) {
+                    let firing = *firing;
+                    let mark = grant.mark;
+                    let free = free_of(ctx, i, owner, firing, &grant, mark, Outcome::NotStarted);
                     self.send(ctx, i, Body::Free(free));
                 }
             }
-            _ => {}
         }
     }
 
@@ -287,7 +260,7 @@ impl World {
                 (Action::Beat, _) => {
                     let timeout = now + ctx.setup.timing().beat_timeout;
                     holding.beat = Some((now, timeout));
-                    self.send(ctx, i, Body::Beat(beat_of(ctx, &holding)));
+                    self.send(ctx, i, Body::Beat(beat_of(ctx, i, &holding)));
                 }
                 (Action::Stop(_) | Action::RunOn(_), _) if !started => {
                     self.finish(ctx, i, &holding, Outcome::NotStarted);
@@ -356,13 +329,16 @@ impl World {
 
     fn finish(&mut self, ctx: &Ctx, i: usize, holding: &Holding, outcome: Outcome) {
         note(|| format!("{} has ended: {outcome:?}", trace::name(i)));
-        let firing = holding.firing.map(|k| Self::firing_ms(ctx, k));
-        let run = ended(&holding.grant, firing, holding.holder.mark_told(), outcome);
-        let free = Free {
-            owner: holding.owner,
-            run: Some(run),
-            keep: KEEP,
-        };
+        let mark = holding.holder.mark_told();
+        let free = free_of(
+            ctx,
+            i,
+            holding.owner,
+            holding.firing,
+            &holding.grant,
+            mark,
+            outcome,
+        );
         self.send(ctx, i, Body::Free(free));
         self.insts[i].shaken = false;
         self.insts[i].mode = Mode::Idle;
@@ -406,37 +382,5 @@ impl World {
                 }
             },
         }
-    }
-}
-
-fn ended(grant: &Grant, firing: Option<Ms>, mark_told: Ms, outcome: Outcome) -> EndedRun {
-    EndedRun {
-        token: grant.token,
-        mark_told,
-        firing,
-        attempt: grant.attempt,
-        grants: grant.grants,
-        started: grant.started,
-        once: false,
-        outcome,
-        code: None,
-        info: String::new(),
-    }
-}
-
-fn beat_of(ctx: &Ctx, holding: &Holding) -> Beat {
-    Beat {
-        owner: holding.owner,
-        token: holding.grant.token,
-        until_told: holding.holder.until_told(),
-        mark_told: holding.holder.mark_told(),
-        firing: holding.firing.map(|k| World::firing_ms(ctx, k)),
-        attempt: holding.grant.attempt,
-        grants: holding.grant.grants,
-        started: holding.grant.started,
-        once: false,
-        ttl: i64::try_from(ctx.setup.ttl).unwrap(),
-        keep: KEEP,
-        info: String::new(),
     }
 }

@@ -5,6 +5,7 @@ mod events;
 mod explore;
 mod instance;
 mod promises;
+mod requests;
 mod rules;
 mod setup;
 mod step;
@@ -53,6 +54,7 @@ const NONE: Faults = Faults {
     pause: 0,
     stop: 0,
     cut: 0,
+    back: 0,
     wipe: 0,
     rollback: 0,
 };
@@ -118,7 +120,7 @@ fn replies_that_timed_out_are_seen_all_the_same() {
         twice: 1,
         ..NONE
     };
-    explore_policies("late replies", (2, 3), faults, |setup| {
+    explore_policies("late replies", (1, 3), faults, |setup| {
         setup.late_replies = true;
     });
 }
@@ -156,6 +158,26 @@ fn instances_are_paused() {
 }
 
 #[test]
+fn two_instances_have_all_kinds_of_trouble() {
+    let faults = Faults {
+        slow: 1,
+        twice: 1,
+        crash: 1,
+        pause: 1,
+        stop: 1,
+        cut: 1,
+        wipe: 1,
+        rollback: 1,
+        back: 1,
+        ..NONE
+    };
+    explore_policies("trouble", (1, 2), faults, |setup| {
+        setup.hosts.truncate(2);
+        setup.end = 16_000;
+    });
+}
+
+#[test]
 fn instances_are_told_to_stop() {
     let faults = Faults {
         slow: 1,
@@ -163,7 +185,7 @@ fn instances_are_told_to_stop() {
         stop: 2,
         ..NONE
     };
-    explore_policies("stop", (2, 3), faults, |setup| setup.step = 2_000);
+    explore_policies("stop", (1, 3), faults, |setup| setup.step = 2_000);
 }
 
 #[test]
@@ -189,6 +211,22 @@ fn the_store_loses_the_record_twice() {
         ..NONE
     };
     explore_policies("losses", (2, 3), faults, |_| {});
+}
+
+#[test]
+fn the_stores_clock_is_set_back() {
+    let faults = Faults {
+        back: 1,
+        slow: 1,
+        crash: 1,
+        stop: 1,
+        pause: 1,
+        ..NONE
+    };
+    // Within a lease, and further than it is long.
+    for by in [3_000, 3_600_000] {
+        explore_policies("set back", (1, 2), faults, |setup| setup.set_back = by);
+    }
 }
 
 #[test]
@@ -234,21 +272,45 @@ fn runs_without_schedule_share_the_lock() {
         ..NONE
     };
     explore_policies("once", (1, 2), faults, |setup| {
-        setup.hosts[1] = host(
-            Role::Once {
-                at: 4_500,
-                wait: Wait::Forever,
-            },
-            0,
-        );
-        setup.hosts[2] = host(
-            Role::Once {
-                at: 4_600,
-                wait: Wait::No,
-            },
-            0,
-        );
+        let waits = |at, wait| Role::Once {
+            at,
+            wait,
+            per: None,
+        };
+        setup.hosts[1] = host(waits(4_500, Wait::Forever), 0);
+        setup.hosts[2] = host(waits(4_600, Wait::No), 0);
     });
+}
+
+#[test]
+fn a_period_has_one_start() {
+    let faults = Faults {
+        slow: 1,
+        twice: 1,
+        crash: 1,
+        stop: 1,
+        wipe: 1,
+        pause: 1,
+        ..NONE
+    };
+    let mut setup = Setup::new(SKIP);
+    let wait = Wait::For(std::time::Duration::from_secs(3));
+    for (i, at) in [(0, 4_500), (1, 4_600), (2, 6_500)] {
+        let per = Some(16_000);
+        setup.hosts[i] = host(Role::Once { at, wait, per }, 0);
+    }
+    setup.faults = Faults {
+        total: bound(1, 2),
+        ..faults
+    };
+    holds("period", &setup);
+    // One of them is by hand, and leaves the period alone.
+    setup.hosts[1].role = Role::Once {
+        at: 4_600,
+        wait,
+        per: None,
+    };
+    holds("period and by hand", &setup);
 }
 
 #[test]
@@ -360,6 +422,7 @@ fn seed_mark_cleared() {
 fn seed_heals_late() {
     let mut setup = Setup::new(SKIP);
     later_firing(&mut setup);
+    setup.hosts.truncate(2);
     setup.faults = Faults {
         total: 3,
         slow: 1,

@@ -3,11 +3,13 @@
 use solocron::lock::OnLockLost;
 use solocron::lock::rules::UNSURE_AFTER;
 
+use super::setup::Role;
 use super::trace;
 use super::world::{Cmd, Ctx, Holding, Mode, Pause, World};
 
 const ONE_START: &str = "one start per firing: a scheduled instant is started at most once among all \
                          instances that share a lock name";
+const ONCE_PER: &str = "once-per: at most one start in the period among all hosts";
 const NO_OVERLAP: &str = "no overlap: two commands under one lock name never run at the same time";
 const STOPPED_BEFORE: &str = "the command is stopped before anyone else may start: its process group is \
                               stopped before the lease can lapse in the store";
@@ -40,6 +42,12 @@ impl World {
                 } else if self.ghost.ended[k] && !self.ghost.wiped[k] && !self.ghost.rolled[k] {
                     self.break_promise(format!("{ONE_START}: it had ended by itself"));
                 }
+            }
+        }
+        if matches!(ctx.setup.hosts[i].role, Role::Once { per: Some(_), .. }) {
+            self.ghost.once += 1;
+            if self.ghost.once > 1 && self.losses == 0 {
+                self.break_promise(ONCE_PER);
             }
         }
         self.check_overlap(ctx, i);

@@ -19,8 +19,12 @@ pub enum Role {
         overlap: Overlap,
         on_runner_lost: OnRunnerLost,
     },
-    /// A run without schedule that asks at this time.
-    Once { at: u64, wait: Wait },
+    /// A run without schedule that asks at this time, perhaps once in a period.
+    Once {
+        at: u64,
+        wait: Wait,
+        per: Option<i64>,
+    },
 }
 
 pub const SKIP: Role = Role::Schedule {
@@ -84,6 +88,8 @@ pub struct Faults {
     pub wipe: u8,
     /// The store loses its last writes.
     pub rollback: u8,
+    /// The store's clock is set back.
+    pub back: u8,
 }
 
 #[derive(Clone, Debug)]
@@ -101,6 +107,8 @@ pub struct Setup {
     pub faults_until: u64,
     /// Nothing is looked at from here on.
     pub end: u64,
+    /// How far the store's clock is set back, in milliseconds.
+    pub set_back: i64,
     /// How long a message may be held up before it arrives.
     pub max_age: u64,
     /// Things that may happen at any time are tried this often.
@@ -139,6 +147,7 @@ impl Setup {
             faults: Faults::default(),
             faults_until: 20_000,
             end: 20_000,
+            set_back: 3_000,
             max_age: 8_000,
             step: 1_000,
             late_replies: false,

@@ -1,6 +1,7 @@
 //! What a step does to the world.
 
 use solocron::lock::Record;
+use solocron::lock::rules::EARLY_TOLERANCE;
 
 use super::events::Event;
 use super::setup::{Faults, LEASE_BASE};
@@ -82,6 +83,11 @@ impl World {
                 note(|| "the store loses the record".to_owned());
                 self.lose_record(None, true);
             }
+            Event::SetBack => {
+                self.fault(|left| &mut left.back);
+                note(|| format!("the store's clock is set back by {} ms", ctx.setup.set_back));
+                self.back += ctx.setup.set_back;
+            }
             Event::Rollback(back) => {
                 self.fault(|left| &mut left.rollback);
                 let old = self.past[usize::from(back)].clone();
@@ -111,20 +117,28 @@ impl World {
         if any_time {
             next = next.min((self.now / ctx.setup.step + 1) * ctx.setup.step);
         }
-        // Whether a lease stood in the way is known when a firing falls due.
-        for k in 0..ctx.setup.firings.len() {
-            let at = ctx.setup.firings[k];
-            let lease = LEASE_BASE + i64::try_from(at).unwrap();
-            let other = self.ghost.lease_end > lease && self.ghost.lease_for != Some(k);
-            if self.now < at && at <= next && other {
-                self.ghost.held[k] = true;
-            }
-        }
+        self.notice_leases(ctx, next);
         self.now = next;
         self.msgs.retain(|msg| {
             msg.held
                 .is_none_or(|since| since + ctx.setup.max_age > next)
         });
+    }
+
+    /// Whether a lease stands in the way is known when a firing falls due by
+    /// the store's clock, or a little before. (A loss moves it by a
+    /// millisecond.)
+    fn notice_leases(&mut self, ctx: &Ctx, next: u64) {
+        let from = self.store_time().lease_ms - 2;
+        let to = self.store_time_at(next).lease_ms;
+        for k in 0..ctx.setup.firings.len() {
+            let at = LEASE_BASE + i64::try_from(ctx.setup.firings[k]).unwrap();
+            let other = self.ghost.lease_for != Some(k);
+            let held = self.ghost.lease_end > at - EARLY_TOLERANCE;
+            if from < at && at <= to && held && other {
+                self.ghost.held[k] = true;
+            }
+        }
     }
 
     fn lose_record(&mut self, record: Option<Record>, wipe: bool) {

@@ -141,8 +141,8 @@ impl World {
     /// Whether the store knows of a live lease of `owner`.
     pub fn holds(&self, owner: Owner) -> bool {
         let now = self.store_time();
-        self.record
-            .as_ref()
-            .is_some_and(|record| record.owner == Some(owner) && record.alive(now))
+        self.record.as_ref().is_some_and(|record| {
+            record.owner == Some(owner) && record.state == State::Run && record.until > now.lease_ms
+        })
     }
 }

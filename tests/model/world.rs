@@ -91,7 +91,8 @@ pub struct Inst {
     pub next: usize,
     /// How many claims it has made.
     pub claims: u8,
-    pub given_up: Vec<Owner>,
+    /// Claims it has given up, and for which firing.
+    pub given_up: Vec<(Owner, Option<usize>)>,
     pub paused: Option<Pause>,
     /// It does not reach the store.
     pub cut: bool,
@@ -110,6 +111,8 @@ pub enum Pause {
 /// What an observer who sees everything remembers.
 #[derive(Clone, Hash, Debug, Default)]
 pub struct Ghost {
+    /// How often the command was started without schedule.
+    pub once: u8,
     /// How often the command was started for each firing.
     pub starts: [u8; FIRINGS],
     /// How often each firing was granted.
@@ -146,6 +149,8 @@ pub struct World {
     pub now: u64,
     /// How often the store lost something; each took a millisecond.
     pub losses: u64,
+    /// How far its clock was set back.
+    pub back: i64,
     /// When it last lost something, on the lease clock.
     pub lost_at: Ms,
     pub record: Option<Record>,
@@ -163,6 +168,7 @@ impl Hash for World {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.now.hash(state);
         self.losses.hash(state);
+        self.back.hash(state);
         self.lost_at.hash(state);
         self.record.hash(state);
         self.past.hash(state);
@@ -195,6 +201,7 @@ impl World {
         Self {
             now: 0,
             losses: 0,
+            back: 0,
             lost_at: 0,
             record,
             past: Vec::new(),
@@ -231,7 +238,12 @@ impl World {
     }
 
     pub fn store_time(&self) -> StoreTime {
-        let ms = i64::try_from(self.now + self.losses).unwrap();
+        self.store_time_at(self.now)
+    }
+
+    /// What the store's clocks show at `now` as they are set.
+    pub fn store_time_at(&self, now: u64) -> StoreTime {
+        let ms = i64::try_from(now + self.losses).unwrap() - self.back;
         StoreTime {
             wall_us: (BASE + ms) * 1000,
             lease_ms: LEASE_BASE + ms,
