@@ -216,7 +216,7 @@ impl Holder {
         self.until_told = until;
         self.distrusted = false;
         self.valid_until = self.valid_until.max(self.timing.valid_until(sent));
-        self.heart = Heart::Due((sent + self.timing.beat_every).max(now));
+        self.heart = Heart::Due(sent + self.timing.beat_every);
         match self.phase {
             Phase::Frozen(_) if now < self.timing.stop_at(self.valid_until) => {
                 self.phase = Phase::Held;

@@ -366,14 +366,15 @@ fn a_run_that_the_store_forgot_is_remembered_at_its_end() {
 fn the_end_of_a_run_never_touches_anothers() {
     for outcome in [Outcome::Done, Outcome::Failed] {
         // Granted later: nothing to add.
-        let taken = Record {
-            token: 71,
-            ..running(OTHER, Some(5_000), 40_000)
-        };
-        assert_eq!(
-            frees(Some(&taken), &ended(outcome), 9_000),
-            (FreeReply::NotMine, None)
-        );
+        for token in [70, 71] {
+            let mut taken = running(OTHER, Some(-5_000), 40_000);
+            taken.token = token;
+            taken.mark = WALL - 5_000;
+            assert_eq!(
+                frees(Some(&taken), &ended(outcome), 9_000),
+                (FreeReply::NotMine, None)
+            );
+        }
         // A record from before: token and mark rise, the lease stays.
         let older = Record {
             token: 69,
@@ -454,7 +455,7 @@ fn a_late_copy_of_a_claim_is_refused_after_its_run() {
         (run.token, run.firing) = (granted.token, granted.firing);
         let own = frees(Some(&granted), &free, 100).1;
         // Or its lease had lapsed and somebody else came first.
-        let mut other = solocron::lock::Claim {
+        let other = solocron::lock::Claim {
             owner: OTHER,
             ..once(None)
         };
@@ -465,8 +466,12 @@ fn a_late_copy_of_a_claim_is_refused_after_its_run() {
         )
         .1;
         let held = claim(own.as_ref(), &other, 200).1.unwrap();
-        for record in [own, late, Some(held)].into_iter().flatten() {
-            other.owner = Owner(3);
+        let away = frees(Some(&held), &given_up(OTHER), 300).1;
+        let late_away = frees(late.as_ref(), &given_up(OTHER), 30_150).1;
+        for record in [own, late, Some(held), away, late_away]
+            .into_iter()
+            .flatten()
+        {
             let verdict = claim(Some(&record), &wanted, 30_200).0;
             assert!(
                 !matches!(verdict, Verdict::Granted(_)),

@@ -259,6 +259,45 @@ fn an_answer_from_before_the_sleep_is_not_enough() {
 }
 
 #[test]
+fn an_answer_looked_at_too_late_is_no_reason_to_stop() {
+    // The loop may see what has arrived before it sees the time.
+    for now in [31_930, 39_429, 39_430, 39_680, 90_000] {
+        let mut holder = holder(OnLockLost::Stop);
+        holder.on_time(ms(10_000));
+        assert_eq!(holder.on_beat(ms(10_000), Some(&good(40_000)), ms(now)), []);
+        assert_eq!(
+            holder.on_time(ms(now)),
+            [Action::Freeze, Action::Beat],
+            "{now}"
+        );
+        let until = Ms::try_from(now).unwrap() + TTL;
+        assert_eq!(
+            holder.on_beat(ms(now), Some(&good(until)), ms(now + 1)),
+            [Action::Thaw]
+        );
+    }
+}
+
+#[test]
+fn a_failure_looked_at_past_the_lease_is_a_sleep_too() {
+    for now in [29_430, 29_680, 90_000] {
+        let mut holder = holder(OnLockLost::Stop);
+        holder.on_time(ms(10_000));
+        assert_eq!(holder.on_beat(ms(10_000), None, ms(now)), []);
+        assert_eq!(holder.on_time(ms(now)), [Action::Freeze, Action::Beat]);
+    }
+}
+
+#[test]
+fn halted_it_goes_on_only_with_time_left_to_stop() {
+    for (answered, thaws) in [(61_929, true), (61_930, false), (69_679, false)] {
+        let mut holder = slept(40_000);
+        let actions = holder.on_beat(ms(40_000), Some(&good(70_000)), ms(answered));
+        assert_eq!(actions == [Action::Thaw], thaws, "{answered}");
+    }
+}
+
+#[test]
 fn a_second_sleep_while_halted_asks_once_more() {
     let mut holder = slept(40_000);
     // The answer came at once, but is looked at too late.
@@ -343,6 +382,10 @@ fn told_to_continue_the_command_runs_on() {
     assert_eq!(holder.on_beat(now, Some(&good(70_000)), now + ms(1)), []);
     assert_eq!(holder.wake_at(), Some(now + ms(10_000)));
     assert_eq!(holder.valid_until(), now + ms(29_680));
+    // And says so when it is lost again.
+    let (done, _) = outage(&mut holder, 2_000, 90_000);
+    let again = [(now + ms(29_680), Action::RunOn(Lost::NoAnswer))];
+    assert_eq!(done, again);
 }
 
 #[test]
