@@ -151,7 +151,7 @@ fn retries_end_when_the_next_firing_is_due() {
     let due = soon(secs(2));
     let run = Solocron::on(&redis, "x").args(at(&[due, due + 2000, due + 4000]));
     let run = run
-        .args(["--retries", "100", "--retry-delay", "300ms"])
+        .args(["--retries", "100", "--retry-delay", "450ms"])
         .label("a");
     let run = run
         .command(witness.job("[ $SOLOCRON_ATTEMPT = 100 ]"))
@@ -161,7 +161,7 @@ fn retries_end_when_the_next_firing_is_due() {
     let by_firing = witness.by_firing();
     assert_eq!(by_firing.len(), 3, "{by_firing:#?}");
     for (firing, starts) in by_firing.iter().take(2) {
-        assert!(starts.len() >= 4, "{starts:#?}");
+        assert!(starts.len() >= 3, "{starts:#?}");
         let last = starts.last().expect("starts").at;
         assert!(last < f64_of(firing + 2000) + 100.0, "{starts:#?}");
         assert!(

@@ -394,7 +394,7 @@ fn a_server_that_still_loads() {
     let url = server.url();
     std::thread::scope(|scope| {
         let restart = scope.spawn(|| server.start_again());
-        let seen = eventually(secs(5), || {
+        let seen = eventually(secs(20), || {
             run(open(&url).claim(&once(1), WITHIN)).is_err_and(|err| {
                 err.class == Class::NotReady && err.message.contains("is still loading its data")
             })
