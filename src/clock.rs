@@ -144,7 +144,7 @@ fn timer(
         it_value: at,
     };
     timerfd_settime(&timer, flags, &once)?;
-    sys::watch(timer)
+    sys::readable(timer)
 }
 
 async fn wait(timer: &AsyncFd<OwnedFd>) -> Woken {

@@ -9,7 +9,7 @@
 //! - [`firing`], [`supervisor`]: one firing from claim to release
 //! - [`process`], [`store`]: the outside world, one file a thing
 //! - [`clock`], [`event`], [`log`]: the seams to time and to output; [`info`]:
-//!   who runs; [`sys`]: the unsafe calls
+//!   who runs; `sys`: the unsafe calls
 //! - [`lock`], [`schedule`]: pure rules, without IO, async or a clock
 
 pub mod app;
@@ -29,4 +29,4 @@ pub mod schedule_mode;
 pub mod status_mode;
 pub mod store;
 pub mod supervisor;
-pub mod sys;
+mod sys;

@@ -11,8 +11,8 @@ use tokio::io::unix::AsyncFd;
 use super::descendants::{self, Process};
 use super::orphans;
 use super::signals::{Caught, Kind, Origin, Signal};
-use super::sys::{self, Change, Whom};
 use super::tty::{Modes, Placement, Reach, Sender, Terminal};
+use crate::sys::{self, Change, Whom};
 
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use std::fs;
 
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use super::sys;
+use crate::sys;
 
 /// One process at the moment it was looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]

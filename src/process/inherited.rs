@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::signals::{self, Signal};
-use super::sys::{self, SignalSet};
+use crate::sys::{self, SignalSet};
 
 /// Signal mask and ignored signals as they were when the process started.
 ///

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::inherited::Inherited;
 use super::signals::Signal;
-use super::sys::{self, Change, SignalSet, Whom};
+use crate::sys::{self, Change, SignalSet, Whom};
 
 /// Raised by the program's own defect: to block them would only hide it.
 const FAULTS: [Signal; 7] = [

@@ -16,8 +16,8 @@
 //! thread: the command is killed when the thread that started it ends.
 //!
 //! What only Linux has is kept apart, so that another system replaces one file
-//! a thing: `sys` (`clone`, parent-death signal), `orphans` (subreaper),
-//! `descendants` (`/proc`), `notify` (systemd).
+//! a thing: `orphans` (subreaper), `descendants` (`/proc`), `notify` (systemd),
+//! and the crate's `sys` (`clone`, parent-death signal).
 
 mod child;
 mod descendants;
@@ -28,7 +28,6 @@ mod orphans;
 mod signals;
 mod spawn;
 mod start_error;
-mod sys;
 mod tty;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -48,5 +47,5 @@ pub fn die_of(signal: Signal) {
         maximum: getrlimit(Resource::Core).maximum,
     };
     let _ = setrlimit(Resource::Core, core);
-    sys::act_by_default(signal.number());
+    crate::sys::act_by_default(signal.number());
 }

@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::sys::{self, Whom};
+use crate::sys::{self, Whom};
 
 static ADOPTING: AtomicBool = AtomicBool::new(false);
 

@@ -13,7 +13,8 @@ use signal_hook::low_level::siginfo::{Cause, Origin as HookOrigin};
 use tokio::io::unix::AsyncFd;
 
 use super::inherited::Inherited;
-use super::{orphans, sys};
+use super::orphans;
+use crate::sys;
 
 /// A signal by its number on this system.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -11,8 +11,8 @@ use super::child::{Before, Child};
 use super::inherited::Inherited;
 use super::orphans;
 use super::start_error::{self, StartError};
-use super::sys::{self, Failure, Plan};
 use super::tty::Placement;
+use crate::sys::{self, Failure, Plan};
 
 /// What the command reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

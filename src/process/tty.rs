@@ -9,7 +9,7 @@ use rustix::termios::{OptionalActions, Termios, isatty, tcgetattr, tcsetattr};
 
 use super::child::Ended;
 use super::signals::{Caught, Kind, Origin, Signal};
-use super::sys;
+use crate::sys;
 
 /// Where the command's process group is, and with it whom signals go to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
