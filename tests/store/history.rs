@@ -9,7 +9,7 @@ use solocron::lock::{
     Beat, BeatReply, Claim, ClaimReply, EndedRun, Free, FreeReply, OnRunnerLost, Outcome, Overlap,
     Owner, Record, StoreTime, Verdict,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 /// What happens next.
 #[derive(Clone, Debug)]
@@ -73,6 +73,39 @@ struct Held {
     grant: Grant,
 }
 
+/// A step just at, before or behind the point where a rule begins to apply.
+#[derive(Clone, Copy, Debug)]
+enum Aim {
+    Wipe,
+    /// A single run, in a period or not.
+    Once(Option<Ms>),
+    /// A single run about when the period lets the next one start.
+    NextPeriod(Ms),
+    /// A firing about the time from which the record can know of it.
+    Born,
+    /// A firing about as late as one may be that the record cannot know of.
+    Unsure,
+    /// A firing that is to be started again if its runner dies.
+    Firing,
+    /// The last firing once more, after its runner died.
+    Rerun,
+    /// The same about when its start deadline ends.
+    RerunLate,
+    /// About when a mark lies too far ahead to be true.
+    MarkAhead,
+    /// About when a lease lies too far ahead to be true.
+    LeaseAhead,
+}
+
+const AIMS: [&[Aim]; 6] = [
+    &[Aim::Wipe, Aim::Unsure],
+    &[Aim::Wipe, Aim::Once(None), Aim::Born],
+    &[Aim::Firing, Aim::Rerun, Aim::Rerun, Aim::Rerun, Aim::Rerun],
+    &[Aim::Firing, Aim::RerunLate],
+    &[Aim::Wipe, Aim::Once(Some(60_000)), Aim::NextPeriod(60_000)],
+    &[Aim::Firing, Aim::MarkAhead, Aim::Firing, Aim::LeaseAhead],
+];
+
 /// The record, the clock, and who takes part.
 pub struct History {
     pub record: Option<Record>,
@@ -82,6 +115,7 @@ pub struct History {
     held: Vec<Held>,
     fresh: u64,
     seen: BTreeMap<String, u32>,
+    aims: VecDeque<Aim>,
 }
 
 impl History {
@@ -94,11 +128,20 @@ impl History {
             held: Vec::new(),
             fresh: 0,
             seen: BTreeMap::new(),
+            aims: VecDeque::new(),
         }
     }
 
     /// The next step and when it reaches the store.
     pub fn next(&mut self) -> (Step, StoreTime) {
+        if let Some(aim) = self.aims.pop_front() {
+            let step = self.aimed(aim);
+            return (step, StoreTime::from_wall_us(self.now_us));
+        }
+        if self.dice.one_in(12) {
+            let aims = self.dice.pick(&AIMS);
+            self.aims.extend(aims);
+        }
         self.pass_time();
         let step = match self.dice.below(100) {
             0 => Step::Wipe,
@@ -203,6 +246,66 @@ impl History {
             self.record = applied.write;
         }
         applied.reply
+    }
+
+    /// Sets the clock and makes the step for an aim, missing by a millisecond
+    /// now and then.
+    fn aimed(&mut self, aim: Aim) -> Step {
+        let off = self.dice.span(-1, 1);
+        let record = self.record.clone();
+        let record =
+            record.unwrap_or_else(|| Record::born_at(StoreTime::from_wall_us(self.now_us)));
+        let mut wanted = Wanted::Once { per: None };
+        let mut firing = |at, start_deadline, on_runner_lost| {
+            wanted = Wanted::Firing {
+                at,
+                start_deadline,
+                overlap: Overlap::Skip,
+                on_runner_lost,
+            };
+        };
+        let mut now = self.now();
+        match aim {
+            Aim::Wipe => return Step::Wipe,
+            Aim::Once(per) => wanted = Wanted::Once { per },
+            Aim::NextPeriod(per) => {
+                now = record.once.unwrap_or(now) + per * 3 / 4 + off;
+                wanted = Wanted::Once { per: Some(per) };
+            }
+            Aim::Born => {
+                now = record.born + 3_000;
+                firing(record.born + 50 + off, 60_000, OnRunnerLost::Skip);
+            }
+            Aim::Unsure => firing(now - 2_000 + off, 60_000, OnRunnerLost::Skip),
+            Aim::Firing => {
+                now = now.max(record.until + 1);
+                firing(now, 60_000, OnRunnerLost::Rerun);
+            }
+            Aim::Rerun => {
+                now = record.until + 1;
+                firing(record.firing.unwrap_or(now), 60_000, OnRunnerLost::Rerun);
+            }
+            Aim::RerunLate => {
+                now = record.until + 5_000 + off;
+                firing(record.firing.unwrap_or(now), 5_000, OnRunnerLost::Rerun);
+            }
+            Aim::MarkAhead => {
+                now = record.mark - 10_800_000 + off;
+                firing(now, 60_000, OnRunnerLost::Skip);
+            }
+            Aim::LeaseAhead => {
+                now = record.until - record.ttl + off;
+                firing(now, 60_000, OnRunnerLost::Skip);
+            }
+        }
+        self.now_us = now * 1000 + self.now_us.rem_euclid(1000);
+        Step::Claim(Claim {
+            owner: self.owner(),
+            wanted,
+            ttl: 1_000,
+            keep: 86_400_000,
+            info: self.info(),
+        })
     }
 
     fn pass_time(&mut self) {
