@@ -18,7 +18,7 @@ use support::{RedisServer, long};
 
 /// Steps in the suite and with `SOLOCRON_LONG`.
 fn steps() -> u32 {
-    if long() { 200_000 } else { 4_000 }
+    if long() { 60_000 } else { 4_000 }
 }
 
 /// The one line by which scripts read the clock, and what the tests put there.

@@ -64,6 +64,12 @@ impl Sentinel {
         let _ = self.child.wait();
     }
 
+    /// Freezes it: connections are taken by the kernel, nobody answers.
+    pub fn pause(&self) {
+        let pid = i32::try_from(self.child.id()).expect("a pid");
+        crate::support::proc::signal(pid, rustix::process::Signal::STOP);
+    }
+
     pub fn call(&self, args: &[&str]) -> Option<Value> {
         Resp::tcp(self.port).ok()?.call(args).ok()
     }

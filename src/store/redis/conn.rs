@@ -1,6 +1,7 @@
 //! The kinds of Redis behind one face: a server, a master that moves, a cluster.
 
 use std::cell::RefCell;
+use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::cluster::ClusterClient;
@@ -59,8 +60,8 @@ impl MasterDialer {
     /// # Errors
     ///
     /// As [`Sentinels::master`].
-    pub async fn same_master(&self) -> Result<bool, StoreError> {
-        let node = self.sentinels.master().await?;
+    pub async fn same_master(&self, within: Duration) -> Result<bool, StoreError> {
+        let node = self.sentinels.master(within).await?;
         let same = self.last.borrow().as_ref() == Some(&node);
         self.last.replace(Some(node));
         Ok(same)

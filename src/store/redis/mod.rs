@@ -86,7 +86,7 @@ impl RedisStore {
         let text = script.text();
         let cmd = script::command(&text, &self.key, args);
         let progress = Progress::default();
-        let attempt = self.attempt(script, &cmd, &text, &progress);
+        let attempt = self.attempt(script, &cmd, &text, &progress, within);
         let result = match timeout(within, attempt).await {
             Ok(result) => result,
             Err(_) => Err(self.dialer.scene().no_answer(within.as_millis())),
@@ -105,8 +105,9 @@ impl RedisStore {
         cmd: &Cmd,
         text: &str,
         progress: &Progress,
+        within: Duration,
     ) -> Result<Value, StoreError> {
-        let kept = self.kept(script).await?;
+        let kept = self.kept(script, within).await?;
         if let Some(conn) = kept {
             match self.ask(conn, cmd, text, progress).await {
                 // It broke while it lay idle. All operations can be repeated.
@@ -124,12 +125,12 @@ impl RedisStore {
     }
 
     /// The connection of the last operation, if it still leads to the master.
-    async fn kept(&self, script: Script) -> Result<Option<Conn>, StoreError> {
+    async fn kept(&self, script: Script, within: Duration) -> Result<Option<Conn>, StoreError> {
         let prepared = self.prepared.take() && script == Script::Claim;
         let kept = self.conn.take();
         if let Dialer::Sentinel(dialer) = &self.dialer
             && !(prepared && kept.is_some())
-            && !dialer.same_master().await?
+            && !dialer.same_master(within).await?
         {
             return Ok(None);
         }
@@ -219,11 +220,11 @@ impl RedisStore {
         })
     }
 
-    async fn make_ready(&self) -> Result<(), StoreError> {
+    async fn make_ready(&self, within: Duration) -> Result<(), StoreError> {
         let kept = match &self.dialer {
             Dialer::Sentinel(dialer) => {
                 let kept = self.conn.take();
-                if dialer.same_master().await? {
+                if dialer.same_master(within).await? {
                     kept
                 } else {
                     None
@@ -255,7 +256,7 @@ struct Failure {
 impl Store for RedisStore {
     fn prepare(&self, within: Duration) -> Answer<'_, ()> {
         Box::pin(async move {
-            let result = match timeout(within, self.make_ready()).await {
+            let result = match timeout(within, self.make_ready(within)).await {
                 Ok(result) => result,
                 Err(_) => Err(self.scene().no_answer(within.as_millis())),
             };
@@ -314,7 +315,7 @@ impl Store for RedisStore {
             return Box::pin(ready(Ok(true)));
         };
         Box::pin(async move {
-            match timeout(within, dialer.same_master()).await {
+            match timeout(within, dialer.same_master(within)).await {
                 Ok(Ok(true)) => Ok(true),
                 Ok(Ok(false)) => {
                     self.conn.take();

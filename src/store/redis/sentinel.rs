@@ -71,12 +71,13 @@ impl Sentinels {
         }
     }
 
-    /// Asks for the master.
+    /// Asks for the master. Of the time given for all that is to be done,
+    /// waiting for stragglers takes a quarter at most.
     ///
     /// # Errors
     ///
     /// No sentinel answers, or none knows the name.
-    pub async fn master(&self) -> Result<Node, StoreError> {
+    pub async fn master(&self, within: Duration) -> Result<Node, StoreError> {
         let mut asked: FuturesUnordered<_> = self.all.iter().map(|one| self.ask(one)).collect();
         let most = self.all.len() / 2 + 1;
         let mut opinions = Vec::new();
@@ -92,9 +93,9 @@ impl Sentinels {
                 Some(Ok(opinion)) => {
                     opinions.push(opinion);
                     if opinions.len() == most {
-                        too_late.set(sleep(AFTER_MOST));
+                        too_late.set(sleep(AFTER_MOST.min(within / 8)));
                     } else if opinions.len() == 1 {
-                        too_late.set(sleep(AFTER_ONE));
+                        too_late.set(sleep(AFTER_ONE.min(within / 4)));
                     }
                 }
                 Some(Err(err)) => errors.push(err),
