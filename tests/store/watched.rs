@@ -110,16 +110,10 @@ impl Watched {
                 .text()
                 .contains("master_link_status:up")
         });
-        let peers: Vec<(u16, String)> = (1..=3)
-            .map(|n| (free_port(), format!("{n:040x}")))
-            .collect();
-        let sentinels: Vec<_> = peers
-            .iter()
-            .map(|own| Sentinel::start(master.port(), replica.port(), &peers, own, lines))
-            .collect();
-        wait_until(secs(5), "the sentinels listen", || {
-            sentinels.iter().all(|one| Resp::tcp(one.port).is_ok())
-        });
+        // A free port can be taken by another process before its sentinel starts.
+        let sentinels = (0..5)
+            .find_map(|_| start_sentinels(&master, &replica, lines))
+            .expect("sentinels that listen");
         Self {
             servers: [master, replica],
             sentinels,
@@ -157,4 +151,20 @@ impl Watched {
         };
         assert!(eventually(secs(20), all), "no failover");
     }
+}
+
+fn start_sentinels(
+    master: &RedisServer,
+    replica: &RedisServer,
+    lines: &str,
+) -> Option<Vec<Sentinel>> {
+    let peers: Vec<(u16, String)> = (1..=3)
+        .map(|n| (free_port(), format!("{n:040x}")))
+        .collect();
+    let sentinels: Vec<_> = peers
+        .iter()
+        .map(|own| Sentinel::start(master.port(), replica.port(), &peers, own, lines))
+        .collect();
+    let listen = || sentinels.iter().all(|one| Resp::tcp(one.port).is_ok());
+    eventually(secs(5), listen).then_some(sentinels)
 }
