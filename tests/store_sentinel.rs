@@ -15,7 +15,7 @@ use solocron::store::{Class, Location, Store};
 use std::time::{Duration, Instant};
 use support::redis::free_port;
 use support::wait::{ms, secs};
-use support::{RedisServer, Value};
+use support::{RedisServer, Value, wait_until};
 use watched::Watched;
 
 fn open(url: &str) -> RedisStore {
@@ -118,6 +118,10 @@ fn a_killed_master_is_replaced_and_a_run_lives_on() {
         let claim = once(1);
         let grant = granted(&store.claim(&claim, WITHIN).await.expect("claim"));
         let beat = beat_of(&claim, &grant);
+        // A write that no replica has yet is lost with its master.
+        wait_until(secs(5), "the replica has it", || {
+            has_record(&watched.servers[1])
+        });
         watched.servers[0].kill();
         let other = open(&watched.url());
         let (verdict, took) = claim_until_answered(&other, 2).await;
