@@ -178,3 +178,73 @@ pub fn span(ms: Ms) -> Duration {
 pub fn as_seconds<S: serde::Serializer>(span: &Duration, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_f64(span.as_secs_f64())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_from_outside_cannot_act_on_a_terminal() {
+        for (given, want) in [
+            ("web-2", "web-2"),
+            ("a\x1b[31mb", "a\\u{1b}[31mb"),
+            ("a\nb\r", "a\\nb\\r"),
+            ("\u{202e}gpj.exe", "\\u{202e}gpj.exe"),
+            ("zürich", "zürich"),
+        ] {
+            assert_eq!(shown(given), want);
+        }
+        let long = shown(&"x".repeat(500));
+        assert!(long.ends_with('…') && long.chars().count() == SHOWN_MAX + 1);
+    }
+
+    #[test]
+    fn json_goes_there_and_back_and_damage_is_empty() {
+        let info = Info {
+            host: "h\"\n".into(),
+            pid: 7,
+            version: "1".into(),
+            command: "c".into(),
+            schedule: Some("* * * * *".into()),
+            zone: None,
+        };
+        assert_eq!(Info::from_json(&info.to_json()), info);
+        for damaged in ["", "{", "[]", "{\"pid\":-1}", "null"] {
+            assert_eq!(Info::from_json(damaged), Info::default(), "{damaged}");
+        }
+        let newer = Info::from_json("{\"host\":\"h\",\"more\":[1]}");
+        assert_eq!(newer.host, "h");
+    }
+
+    #[test]
+    fn jobs_differ_in_command_schedule_and_zone() {
+        let info = |command: &str, schedule: Option<&str>, zone: Option<&str>| Info {
+            version: "1".into(),
+            command: command.into(),
+            schedule: schedule.map(Into::into),
+            zone: zone.map(Into::into),
+            ..Info::default()
+        };
+        let ours = info("a", Some("x"), Some("UTC"));
+        let what =
+            |theirs: &Info| -> Vec<_> { ours.differences(theirs).iter().map(|d| d.what).collect() };
+        assert!(what(&ours.clone()).is_empty());
+        let other = info("b", Some("y"), Some("Asia/Tokyo"));
+        assert_eq!(what(&other), ["command", "schedule", "time zone"]);
+        assert!(what(&info("a", None, None)).is_empty(), "run by hand");
+        assert!(what(&Info::default()).is_empty(), "nothing is known");
+    }
+
+    #[test]
+    fn spans_are_told_roughly() {
+        for (ms, want) in [
+            (0, "0s"),
+            (996, "996ms"),
+            (9_999, "9s 999ms"),
+            (41_700, "41s"),
+        ] {
+            assert_eq!(rough(span(ms)), want);
+        }
+        assert_eq!(span(-5), Duration::ZERO);
+    }
+}

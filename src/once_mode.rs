@@ -63,9 +63,6 @@ pub async fn run(job: &Job<'_>, once: Once, signals: &mut Signals) -> Leave {
                     finished = &mut running => break finished,
                 }
             };
-            if let Some(skip) = finished.skip() {
-                job.tell(&Event::Skipped { firing: None, skip });
-            }
             finished.leave(once.skip_exit_code)
         }
     }

@@ -452,9 +452,6 @@ impl Loop<'_> {
     }
 
     fn on_finished(&mut self, finished: &Finished) {
-        if let (Some(skip), None) = (finished.skip(), self.stopping) {
-            self.job.tell(&Event::Skipped { firing: None, skip });
-        }
         if let End::Failed(error) = &finished.end {
             self.job.tell(&Event::Notice {
                 text: format!("the command could not be waited for: {error}"),

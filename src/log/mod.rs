@@ -281,3 +281,64 @@ where
         writeln!(to, "{}", serde_json::Value::Object(line))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn s(seconds: u64) -> Boot {
+        Duration::from_secs(seconds)
+    }
+
+    fn failed(class: &'static str) -> Event {
+        Event::StoreFailed {
+            error: format!("{class} at some moment"),
+            class,
+        }
+    }
+
+    fn skipped(skip: Skip) -> Event {
+        Event::Skipped { firing: None, skip }
+    }
+
+    #[test]
+    fn a_trouble_is_told_on_change_and_once_a_minute() {
+        let mut repeats = Repeats::default();
+        assert_eq!(repeats.pass(&failed("unreachable"), s(0)), Some(0));
+        for now in 1..60 {
+            assert_eq!(repeats.pass(&failed("unreachable"), s(now)), None);
+        }
+        assert_eq!(repeats.pass(&failed("unreachable"), s(60)), Some(59));
+        assert_eq!(repeats.pass(&failed("unreachable"), s(61)), None);
+        assert_eq!(repeats.pass(&failed("auth"), s(61)), Some(0));
+    }
+
+    #[test]
+    fn good_news_comes_only_after_bad() {
+        let mut repeats = Repeats::default();
+        assert_eq!(repeats.pass(&Event::StoreAnswered, s(0)), None);
+        repeats.pass(&failed("unreachable"), s(1));
+        repeats.pass(&failed("unreachable"), s(2));
+        assert_eq!(repeats.pass(&Event::StoreAnswered, s(3)), Some(1));
+        assert_eq!(repeats.pass(&Event::StoreAnswered, s(4)), None);
+        assert_eq!(repeats.pass(&failed("unreachable"), s(5)), Some(0));
+    }
+
+    #[test]
+    fn a_flood_of_skips_is_held_back_until_something_starts() {
+        let mut repeats = Repeats::default();
+        assert_eq!(repeats.pass(&skipped(Skip::Overlapped), s(0)), Some(0));
+        assert_eq!(repeats.pass(&skipped(Skip::Overlapped), s(1)), None);
+        assert_eq!(repeats.pass(&skipped(Skip::Unsure), s(2)), Some(0));
+        assert_eq!(repeats.pass(&skipped(Skip::Done), s(2)), Some(0));
+        let started = Event::Started {
+            firing: None,
+            token: 1,
+            attempt: 1,
+            pid: 1,
+            late: None,
+        };
+        assert_eq!(repeats.pass(&started, s(3)), Some(0));
+        assert_eq!(repeats.pass(&skipped(Skip::Unsure), s(4)), Some(0));
+    }
+}

@@ -157,3 +157,101 @@ impl Ladder {
             || matches!(self.cause, Some(StopCause::Timeout | StopCause::LockLost))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn s(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    fn ladder(on_stop: OnStop, kill_after: Option<u64>, timeout: Option<u64>) -> Ladder {
+        Ladder::new(on_stop, kill_after.map(s), timeout.map(s), s(100))
+    }
+
+    #[test]
+    fn the_first_signal_is_passed_on_and_the_second_kills() {
+        for first in [Signal::TERM, Signal::INT, Signal::QUIT, Signal::HUP] {
+            let mut ladder = ladder(OnStop::Forward, None, None);
+            assert_eq!(ladder.on_signal(first, s(101)), Some(Step::Forward));
+            assert_eq!(ladder.cause(), Some(StopCause::Signal));
+            assert_eq!(ladder.wake_at(), None, "its sender decides how long");
+            assert!(!ladder.must_clear());
+            assert_eq!(ladder.on_signal(Signal::TERM, s(102)), Some(Step::Kill));
+            assert!(ladder.killed() && ladder.must_clear());
+            assert_eq!(ladder.on_signal(Signal::TERM, s(103)), None);
+        }
+    }
+
+    #[test]
+    fn a_hang_up_told_twice_is_one() {
+        let mut ladder = ladder(OnStop::Forward, None, None);
+        assert_eq!(ladder.on_signal(Signal::HUP, s(101)), Some(Step::Forward));
+        assert_eq!(ladder.on_signal(Signal::HUP, s(101)), None);
+        assert_eq!(ladder.on_signal(Signal::TERM, s(102)), Some(Step::Kill));
+    }
+
+    #[test]
+    fn finish_lets_the_command_end_until_told_again() {
+        let mut ladder = ladder(OnStop::Finish, None, None);
+        assert_eq!(
+            ladder.on_signal(Signal::TERM, s(101)),
+            Some(Step::LetFinish)
+        );
+        assert_eq!(ladder.on_signal(Signal::TERM, s(102)), Some(Step::Kill));
+    }
+
+    #[test]
+    fn messages_pass_and_are_no_stop() {
+        let mut ladder = ladder(OnStop::Finish, None, None);
+        for signal in [Signal::USR1, Signal::USR2, Signal::WINCH, Signal::CONT] {
+            assert_eq!(ladder.on_signal(signal, s(101)), Some(Step::Forward));
+        }
+        assert_eq!(ladder.signal(), None);
+        assert_eq!(ladder.cause(), None);
+    }
+
+    #[test]
+    fn kill_after_counts_from_the_stop_signal() {
+        let mut ladder = ladder(OnStop::Forward, Some(5), None);
+        assert_eq!(ladder.wake_at(), None);
+        ladder.on_signal(Signal::TERM, s(110));
+        assert_eq!(ladder.wake_at(), Some(s(115)));
+        assert!(ladder.must_clear(), "the rest of the group has until then");
+        assert_eq!(ladder.on_time(s(114)), None);
+        assert_eq!(ladder.on_time(s(115)), Some(Step::Kill));
+        assert_eq!(ladder.on_time(s(116)), None);
+    }
+
+    #[test]
+    fn a_time_out_stops_and_then_kills() {
+        for (kill_after, kill_at) in [(None, 118), (Some(3), 113)] {
+            let mut ladder = ladder(OnStop::Forward, kill_after, Some(10));
+            assert_eq!(ladder.wake_at(), Some(s(110)));
+            assert_eq!(ladder.on_time(s(109)), None);
+            assert_eq!(ladder.on_time(s(110)), Some(Step::Stop));
+            assert_eq!(ladder.cause(), Some(StopCause::Timeout));
+            assert_eq!(ladder.wake_at(), Some(s(kill_at)));
+            assert_eq!(ladder.on_time(s(kill_at)), Some(Step::Kill));
+        }
+    }
+
+    #[test]
+    fn what_came_first_is_the_cause_but_for_a_lost_lock() {
+        let mut stopped = ladder(OnStop::Finish, None, Some(10));
+        stopped.on_signal(Signal::TERM, s(105));
+        assert_eq!(stopped.on_time(s(110)), Some(Step::Stop));
+        assert_eq!(stopped.cause(), Some(StopCause::Signal));
+        stopped.on_lost();
+        assert_eq!(stopped.cause(), Some(StopCause::LockLost));
+        assert!(stopped.must_clear());
+
+        let mut lost = ladder(OnStop::Forward, None, Some(10));
+        lost.on_lost();
+        assert_eq!(lost.wake_at(), None, "the lease has its own deadlines");
+        lost.on_killed();
+        assert_eq!(lost.on_signal(Signal::TERM, s(111)), Some(Step::Forward));
+        assert_eq!(lost.on_signal(Signal::TERM, s(112)), None, "killed already");
+    }
+}

@@ -137,6 +137,7 @@ pub async fn run<'a>(
     run.beat = None;
     let mark = run.mark();
     run.free(&end, mark).await;
+    run.tell_if_not_started(&end);
     Finished {
         end,
         stopped_by: run.stopped_by,
@@ -616,6 +617,18 @@ impl<'a> Run<'a> {
         }
     }
 
+    fn tell_if_not_started(&self, end: &End) {
+        let skip = match end {
+            End::Withdrawn => Skip::Stopping,
+            End::NotKept => Skip::NotKept,
+            _ => return,
+        };
+        self.job.tell(&Event::Skipped {
+            firing: self.firing(),
+            skip,
+        });
+    }
+
     /// The record is not this run's any more. Where nobody has told yet, it is
     /// told now.
     fn tell_not_mine(&self) {
@@ -671,16 +684,6 @@ pub(crate) async fn if_some<F: Future>(future: Option<F>) -> F::Output {
 }
 
 impl Finished {
-    /// Why nothing was started, if nothing was.
-    #[must_use]
-    pub const fn skip(&self) -> Option<Skip> {
-        match self.end {
-            End::Withdrawn => Some(Skip::Stopping),
-            End::NotKept => Some(Skip::NotKept),
-            _ => None,
-        }
-    }
-
     /// How a single run leaves; with `skip_exit_code` when the command was not
     /// started.
     #[must_use]
