@@ -268,12 +268,12 @@ pub struct EndedRun {
 /// The answer to a request to free.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum FreeReply {
-    /// The run was ended. Unless it was a firing that is over, the claim will be
-    /// refused should it arrive again.
+    /// The run was ended, and the claim will be refused should it arrive again.
     Freed,
     /// The run had ended before.
     AlreadyFree,
-    /// Another claim's record stands there, or none did.
+    /// Another claim's record stands there, or none did. The claim will be
+    /// refused should it arrive again.
     NotMine,
     /// The claim will be refused should it still arrive.
     Voided,
@@ -726,8 +726,7 @@ fn raise(record: &Record, free: &Free, run: &EndedRun) -> Option<Record> {
             raised.once = raised.once.max(Some(run.started));
         }
     }
-    if may_return(run.firing, run.outcome) {
-        raised.add_void(free.owner);
-    }
+    // Whoever came between may have given this firing back.
+    raised.add_void(free.owner);
     (raised != *record).then_some(raised)
 }

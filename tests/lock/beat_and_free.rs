@@ -365,15 +365,18 @@ fn a_run_that_the_store_forgot_is_remembered_at_its_end() {
 #[test]
 fn the_end_of_a_run_never_touches_anothers() {
     for outcome in [Outcome::Done, Outcome::Failed] {
-        // Granted later: nothing to add.
+        // Granted later: only a late copy of the claim is ruled out.
         for token in [70, 71] {
             let mut taken = running(OTHER, Some(-5_000), 40_000);
             taken.token = token;
-            taken.mark = WALL - 5_000;
-            assert_eq!(
-                frees(Some(&taken), &ended(outcome), 9_000),
-                (FreeReply::NotMine, None)
-            );
+            let ruled_out = Record {
+                void: vec![ME],
+                ..taken.clone()
+            };
+            let expected = (FreeReply::NotMine, Some(ruled_out.clone()));
+            assert_eq!(frees(Some(&taken), &ended(outcome), 9_000), expected);
+            let again = frees(Some(&ruled_out), &ended(outcome), 9_000);
+            assert_eq!(again, (FreeReply::NotMine, None));
         }
         // A record from before: token and mark rise, the lease stays.
         let older = Record {
@@ -383,6 +386,7 @@ fn the_end_of_a_run_never_touches_anothers() {
         let raised = Record {
             token: 70,
             mark: WALL,
+            void: vec![ME],
             ..older.clone()
         };
         assert_eq!(

@@ -48,6 +48,6 @@ if raised then
   r.token, r.mark = token, max(r.mark, mark, firing or 0)
   if once == '1' and not unstarted then r.once = max(num(r.once) or started, started) end
 end
-local refused = (not firing or requeued) and refuse_from_now_on()
+local refused = refuse_from_now_on()
 if raised or refused then save(0) end
 return answer('alien')
