@@ -125,9 +125,16 @@ impl Claimant {
     /// claimants that would otherwise ask at the same moment.
     pub fn on_reply(&mut self, reply: &ClaimReply, now: Boot, luck: u8) -> Next {
         self.retry = RETRY_MIN;
-        if let Patience::Firing { start_deadline, .. } = self.patience {
-            self.reach_until = self.reach_until.max(Some(now + start_deadline));
+        let next = self.decide(reply, now, luck);
+        // The store has that long from the next request on, which may lie a
+        // whole lease ahead.
+        if let (Next::Ask(at), Patience::Firing { start_deadline, .. }) = (next, self.patience) {
+            self.reach_until = self.reach_until.max(Some(at + start_deadline));
         }
+        next
+    }
+
+    fn decide(&mut self, reply: &ClaimReply, now: Boot, luck: u8) -> Next {
         match reply.verdict {
             Verdict::Granted(grant) => Next::Start(grant),
             Verdict::Busy => self.on_busy(reply, now, luck),

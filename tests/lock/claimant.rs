@@ -52,7 +52,8 @@ fn reply(verdict: Verdict, before: Option<Record>) -> ClaimReply {
 /// A reply while a firing, or a run without schedule, holds the lock for so
 /// much longer.
 fn held(verdict: Verdict, by_firing: bool, left: Ms) -> ClaimReply {
-    let record = running(OTHER, by_firing.then_some(-5_000), left);
+    let mut record = running(OTHER, by_firing.then_some(-5_000), left);
+    record.ttl = TTL.max(left);
     reply(verdict, Some(record))
 }
 
@@ -229,11 +230,22 @@ fn an_answer_gives_the_store_new_credit() {
         claimant.on_failure(false, START);
     }
     let later = START + ms(1_900);
-    claimant.on_reply(&held(Verdict::Busy, true, 20_000), later, 0);
-    assert_eq!(claimant.reach_until(), Some(later + DEADLINE));
+    let Next::Ask(again) = claimant.on_reply(&held(Verdict::Busy, true, 20_000), later, 0) else {
+        panic!("busy is asked again");
+    };
+    assert_eq!(claimant.reach_until(), Some(again + DEADLINE));
     assert_eq!(
         claimant.on_failure(false, later),
         Next::Ask(later + RETRY_MIN)
+    );
+    // Also where it is asked only when a long lease is over.
+    let mut claimant = Claimant::new(firing(RERUN, ms(2_000)), START);
+    let over = START + ms(120_001);
+    let running = held(Verdict::Running, true, 120_000);
+    assert_eq!(claimant.on_reply(&running, START, 0), Next::Ask(over));
+    assert_eq!(
+        claimant.on_failure(false, over),
+        Next::Ask(over + RETRY_MIN)
     );
     // A wait has its end, whatever the store says.
     let mut claimant = Claimant::new(Patience::Once(Wait::For(ms(2_000))), START);

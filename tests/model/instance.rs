@@ -319,6 +319,9 @@ impl World {
                 ..
             }
         );
+        if let (false, Some(k)) = (holding.stopped, holding.firing) {
+            self.ghost.finished[k] = true;
+        }
         let outcome = match (holding.stopped, reruns) {
             (false, _) => Outcome::Done,
             (true, false) => Outcome::Failed,

@@ -296,7 +296,7 @@ fn a_period_has_one_start() {
     let mut setup = Setup::new(SKIP);
     let wait = Wait::For(std::time::Duration::from_secs(3));
     for (i, at) in [(0, 4_500), (1, 4_600), (2, 6_500)] {
-        let per = Some(16_000);
+        let per = Some(24_000);
         setup.hosts[i] = host(Role::Once { at, wait, per }, 0);
     }
     setup.faults = Faults {
@@ -365,6 +365,9 @@ fn all_but_one_die() {
 fn a_firing_whose_runner_died_starts_again() {
     let mut setup = Setup::new(RERUN);
     later_firing(&mut setup);
+    // Whoever watches over the first leaves it when the second falls due.
+    setup.firings[1] = 22_000;
+    setup.end = 30_000;
     setup.must_rerun = true;
     setup.max_age = 2_000;
     setup.faults_until = 9_000;
@@ -375,6 +378,17 @@ fn a_firing_whose_runner_died_starts_again() {
         ..NONE
     };
     holds("rerun", &setup);
+    // The only one that is left asks when the lease is over, and one of its
+    // messages is late.
+    setup.hosts.truncate(2);
+    setup.faults_until = 11_500;
+    setup.faults = Faults {
+        total: 2,
+        slow: 1,
+        crash: 1,
+        ..NONE
+    };
+    holds("rerun by the last", &setup);
 }
 
 #[test]

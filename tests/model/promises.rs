@@ -133,7 +133,7 @@ impl World {
         for k in 0..ctx.setup.firings.len() {
             let died =
                 self.ghost.runner[k].is_some_and(|i| matches!(self.insts[i].mode, Mode::Gone));
-            if died && !self.ghost.ended[k] && self.ghost.grants[k] < 3 {
+            if died && !self.ghost.finished[k] && self.ghost.grants[k] < 3 {
                 self.break_promise(format!("{RERUN_STARTS}: firing {k}"));
             }
         }

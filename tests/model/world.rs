@@ -117,6 +117,8 @@ pub struct Ghost {
     pub starts: [u8; FIRINGS],
     /// How often each firing was granted.
     pub grants: [u8; FIRINGS],
+    /// A command of it ended by itself.
+    pub finished: [bool; FIRINGS],
     /// Its end was told to the store.
     pub ended: [bool; FIRINGS],
     /// Its grant may have been forgotten in a wipe.
