@@ -1,5 +1,7 @@
 //! The running command: waiting for it, signalling it, ending all of it.
 
+mod job;
+
 use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -194,20 +196,6 @@ impl Child {
         Ok(self.ended)
     }
 
-    fn tidy_terminal(&self, ended: Ended) {
-        let Some(terminal) = &self.before.terminal else {
-            return;
-        };
-        if self.wants_terminal && terminal.foreground() == Some(self.pid) {
-            terminal.give_to(sys::own_group());
-        }
-        terminal.take_from_the_dead();
-        // One that exits leaves the modes as it wants them: stty is a command.
-        if let (Ended::Signaled { .. }, Some(modes)) = (ended, &self.before.modes) {
-            modes.restore(terminal);
-        }
-    }
-
     /// Passes a caught signal on, as far as [`Placement::reach`] says; a stop
     /// signal is followed by CONT, since a stopped process would not act on it.
     /// True when it was sent to anyone.
@@ -308,7 +296,7 @@ impl Child {
 
     fn group_lives(&self) -> bool {
         self.placement == Placement::OwnGroup
-            && sys::kill(-self.pid, 0).is_ok()
+            && !orphans::adopting()
             && descendants::all()
                 .iter()
                 .any(|process| process.group == self.pid && process.runs())
@@ -343,9 +331,13 @@ impl Child {
         }
         // Looked at first: once the command is gone, the ties may be too.
         let tree = self.tree();
-        self.send_group(signal);
+        // Once the command is reaped, its number may become another group's.
+        let by_group = self.ended.is_none() || !orphans::adopting();
+        if by_group {
+            self.send_group(signal);
+        }
         for process in tree {
-            if process.group != self.pid {
+            if process.group != self.pid || !by_group {
                 process.signal(signal.number());
             }
         }
@@ -364,69 +356,6 @@ impl Child {
             descendants::below(own_pid(), descendants::all(), skip)
         } else {
             descendants::below(self.pid, descendants::all(), |_| false)
-        }
-    }
-
-    /// TSTP was sent to us: passes it on. We stop when the command has, see
-    /// [`follow_stop`](Self::follow_stop): while it runs, the lease must be kept.
-    pub fn suspend(&mut self, caught: &Caught) {
-        self.suspending = true;
-        self.forward(caught);
-    }
-
-    /// On CHLD: if the command was stopped from the terminal (Ctrl-Z, reading
-    /// in the background) or by a TSTP sent to us, stops this process too, as
-    /// the shell expects. Returns true after that, when we were continued: the
-    /// lease may have run out meanwhile, and CONT arrives as a signal.
-    pub fn follow_stop(&mut self) -> bool {
-        let options = libc::WSTOPPED | libc::WNOHANG;
-        let Ok(Some((_, Change::Stopped(signal)))) = self.look_for_stop(options) else {
-            return false;
-        };
-        let signal = Signal::from_number(signal).unwrap_or(Signal::STOP);
-        let from_terminal = matches!(signal, Signal::TSTP | Signal::TTIN | Signal::TTOU);
-        if self.frozen || !(from_terminal || self.suspending) {
-            return false;
-        }
-        if self.before.terminal.is_none() {
-            self.before.terminal = Terminal::open();
-        }
-        let Some(terminal) = &self.before.terminal else {
-            if self.suspending {
-                self.suspending = false;
-                sys::act_by_default(Signal::TSTP.number());
-                return true;
-            }
-            return false;
-        };
-        if self.placement == Placement::OwnGroup {
-            self.wants_terminal |= matches!(signal, Signal::TTIN | Signal::TTOU);
-            if terminal.foreground() == Some(self.pid) {
-                terminal.give_to(sys::own_group());
-            }
-        }
-        let signal = if from_terminal { signal } else { Signal::TSTP };
-        self.suspending = false;
-        sys::act_by_default(signal.number());
-        true
-    }
-
-    fn look_for_stop(&self, options: i32) -> io::Result<Option<(i32, Change)>> {
-        if self.ended.is_some() {
-            return Ok(None);
-        }
-        sys::wait(Whom::Pid(self.pid), options)
-    }
-
-    /// We go on: in the foreground now, a command in its own group that was
-    /// stopped for want of the terminal gets it.
-    fn resume(&mut self) {
-        self.suspending = false;
-        if self.wants_terminal
-            && let Some(terminal) = &self.before.terminal
-            && terminal.is_ours()
-        {
-            terminal.give_to(self.pid);
         }
     }
 }
@@ -460,4 +389,44 @@ fn own_pid() -> i32 {
 fn open_pidfd(pid: i32) -> Option<AsyncFd<OwnedFd>> {
     let fd = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
     sys::readable(fd).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::{Inherited, Spec, Stdin, spawn};
+
+    #[test]
+    fn an_end_is_noticed_without_a_pidfd() {
+        let spec = Spec {
+            argv: vec!["sh".into(), "-c".into(), "sleep 0.05; exit 3".into()],
+            shell: false,
+            env_set: Vec::new(),
+            env_remove: Vec::new(),
+            stdin: Stdin::Null,
+            placement: Placement::OwnGroup,
+            inherited: Inherited::capture(),
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let mut child = spawn(&spec).unwrap();
+            child.watch = Watch::Poll;
+            assert_eq!(child.wait().await.unwrap(), Ended::Exited(3));
+            assert_eq!(child.leftovers(), 0);
+        });
+    }
+
+    #[test]
+    fn an_end_is_told_in_words() {
+        let killed = Ended::Signaled {
+            signal: 11,
+            core: true,
+        };
+        assert_eq!(killed.to_string(), "killed by SIGSEGV (core dumped)");
+        assert_eq!(killed.status(), 139);
+        assert_eq!(Ended::Exited(3).to_string(), "status 3");
+    }
 }

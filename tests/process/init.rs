@@ -27,6 +27,7 @@ pub const CASES: &[Case] = &[
     ("init::inner_killed", inner_killed),
     ("init::zombies_of_others", zombies_of_others),
     ("init::signal_state", signal_state),
+    ("init::ignored_child_signal", ignored_child_signal),
     ("init::ctrl_c_arrives_once", ctrl_c_arrives_once),
 ];
 
@@ -175,12 +176,22 @@ fn signal_state() {
     assert_eq!(lines(&mut prefixed(&all, &job)), direct);
 }
 
+/// With CHLD ignored the kernel would reap instead of us.
+fn ignored_child_signal() {
+    let prefix = [&UNSHARE[..], &["env", "--ignore-signal=CHLD"]].concat();
+    let output = output(&mut prefixed(&prefix, &["sh", "-c", "exit 9"]));
+    assert_eq!(status(output.status), 9);
+}
+
 /// As under `docker run -it`: init, program and command share the terminal.
 fn ctrl_c_arrives_once() {
     let job = JOB.replace("\"$name\\n\"", "\"got-$name\\n\"");
     let binary = binary();
     let pty = Pty::run(&[&UNSHARE[..], &[&binary, "--probe", "perl", "-e", &job]].concat());
     pty.wait_for("ready");
+    // Nobody could continue us: without effect, as for the command alone.
+    pty.send("\x1a");
+    std::thread::sleep(Duration::from_millis(100));
     pty.send("\x03");
     let mut pty = pty;
     assert_eq!(finish(&mut pty.leader), 7);

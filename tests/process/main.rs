@@ -16,8 +16,9 @@ mod tree;
 
 use std::panic::catch_unwind;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 type Case = (&'static str, fn());
 
@@ -67,24 +68,45 @@ fn run() -> ExitCode {
     ExitCode::from(u8::from(!failed.is_empty()))
 }
 
+fn lock<'a>(names: &'a Mutex<Vec<&'static str>>) -> MutexGuard<'a, Vec<&'static str>> {
+    names.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A hang is a failure too: says in which cases, and ends.
+fn watch(running: &Mutex<Vec<&'static str>>, done: &AtomicBool) {
+    let limit = kit::LIMIT * kit::repeats(10, 500);
+    let start = Instant::now();
+    while !done.load(Ordering::Relaxed) {
+        std::thread::sleep(Duration::from_millis(20));
+        if start.elapsed() > limit {
+            println!("hanging: {:?}", lock(running));
+            std::process::exit(1);
+        }
+    }
+}
+
 fn run_all(cases: &[Case]) -> Vec<&'static str> {
     let next = AtomicUsize::new(0);
-    let failed = Mutex::new(Vec::new());
+    let (running, failed) = (Mutex::new(Vec::new()), Mutex::new(Vec::new()));
+    let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        for _ in 0..WORKERS {
-            scope.spawn(|| {
-                while let Some((name, case)) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let good = catch_unwind(case).is_ok();
-                    println!("test {name} ... {}", if good { "ok" } else { "FAILED" });
-                    if !good {
-                        failed
-                            .lock()
-                            .unwrap_or_else(PoisonError::into_inner)
-                            .push(*name);
-                    }
+        let work = || {
+            while let Some((name, case)) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+                lock(&running).push(*name);
+                let good = catch_unwind(case).is_ok();
+                lock(&running).retain(|other| other != name);
+                println!("test {name} ... {}", if good { "ok" } else { "FAILED" });
+                if !good {
+                    lock(&failed).push(*name);
                 }
-            });
+            }
+        };
+        scope.spawn(|| watch(&running, &done));
+        let workers: Vec<_> = (0..WORKERS).map(|_| scope.spawn(work)).collect();
+        for worker in workers {
+            worker.join().expect("a worker");
         }
+        done.store(true, Ordering::Relaxed);
     });
-    failed.into_inner().unwrap_or_else(PoisonError::into_inner)
+    std::mem::take(&mut lock(&failed))
 }
