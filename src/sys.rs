@@ -1,7 +1,7 @@
 //! The system calls that no safe crate offers: the one place with `unsafe`.
 //!
-//! Thin, safe functions over libc; no policy. Linux only in [`spawn`]
-//! (`clone`, parent-death signal) and [`adopt_orphans`].
+//! Thin, safe functions over libc; no policy. Linux only are [`spawn`] (`clone`
+//! and the parent-death signal) and [`adopt_orphans`].
 #![allow(unsafe_code)]
 
 use std::ffi::{CString, c_char, c_int, c_void};

@@ -12,8 +12,23 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! Then a current-thread runtime, in which [`spawn`] is called on the main
+//! Then a current-thread runtime, in which [`spawn()`] is called on the main
 //! thread: the command is killed when the thread that started it ends.
+//!
+//! While a command runs, its supervisor does this with a [`Caught`] signal:
+//!
+//! | [`Kind`] | with a command | without |
+//! |---|---|---|
+//! | `Stop` | by policy [`Child::forward`]; the second time [`Child::kill_all`] | end |
+//! | `Message` | [`Child::forward`] | nothing |
+//! | `Suspend` | [`Child::suspend`] | [`suspend_self`] |
+//! | `Continue` | look at the lease, then [`Child::forward`] | look at the clock |
+//! | `Child` | [`Child::follow_stop`]; true: look at the lease | nothing |
+//!
+//! After [`Child::wait`]: on a forced stop [`Child::gone`], else a warning for
+//! [`Child::leftovers`]; at the very end of once mode [`Placement::dies_with`]
+//! and [`die_of`]. One command at a time: every orphan counts as its own,
+//! except what was there before it started.
 //!
 //! What only Linux has is kept apart, so that another system replaces one file
 //! a thing: `orphans` (subreaper), `descendants` (`/proc`), `notify` (systemd),

@@ -24,6 +24,7 @@ pub const CASES: &[Case] = &[
         "terminal::forced_stop_spares_the_group",
         forced_stop_spares_the_group,
     ),
+    ("terminal::leftovers_live_on", leftovers_live_on),
     ("terminal::modes_are_restored", modes_are_restored),
     ("terminal::foreground_is_restored", foreground_is_restored),
     ("terminal::hang_up", hang_up),
@@ -260,6 +261,17 @@ fn forced_stop_spares_the_group() {
     assert!(state(bystander) == Some('S'));
     send(bystander, Signal::KILL);
     pty.wait_for("status=137");
+}
+
+fn leftovers_live_on() {
+    let pty = bash();
+    let word = unique();
+    let shown = pty.run_line(&format!(
+        "$PROBE sh -c 'sleep {word} & exit 3'; echo status=$?"
+    ));
+    assert!(shown.contains("probe: 1 left"), "{shown}");
+    assert!(shown.contains("status=3"), "{shown}");
+    send(sleeper(&word), Signal::KILL);
 }
 
 fn modes_are_restored() {
