@@ -433,7 +433,14 @@ impl<'a> Run<'a> {
                 child.follow_stop();
                 return;
             }
-            _ => {}
+            Kind::Continue => {
+                // Before the command goes on: is the lock still ours?
+                self.on_time(Some(child));
+                if self.holder.is_frozen() {
+                    return;
+                }
+            }
+            Kind::Stop | Kind::Message => {}
         }
         self.note_signal(caught);
         let step = self.ladder.on_signal(signal, self.job.clock.running());
