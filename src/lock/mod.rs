@@ -5,7 +5,8 @@
 //! serves every store, the binary, and the exhaustive exploration in the tests.
 //!
 //! - [`record`]: the record and its data
-//! - [`rules`]: the three operations on it, claim, beat and free
+//! - [`request`]: what is asked of it, and the answers
+//! - [`rules`]: the three operations, claim, beat and free
 //! - [`lease`]: how long a holder may believe in its lease
 //! - [`claimant`]: what a claimant does with an answer
 //! - [`holder`]: what a holder does while its command runs
@@ -14,6 +15,7 @@ pub mod claimant;
 pub mod holder;
 pub mod lease;
 pub mod record;
+pub mod request;
 pub mod rules;
 
 pub use claimant::{Claimant, Next, Patience, Refusal, Wait};
