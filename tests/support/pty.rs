@@ -3,12 +3,16 @@
 use super::proc;
 use super::solocron::clear_environment;
 use super::wait::{eventually, secs};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::process::Signal;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
+use std::os::fd::AsFd;
 use std::process::{Child, Command};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -16,10 +20,11 @@ use std::time::Duration;
 /// A command with a terminal of its own; killed with its session when dropped.
 #[derive(Debug)]
 pub struct Pty {
-    master: File,
+    master: Option<File>,
     child: Child,
     screen: Arc<Mutex<Vec<u8>>>,
-    reader: JoinHandle<()>,
+    closing: Arc<AtomicBool>,
+    reader: Option<JoinHandle<()>>,
 }
 
 impl Pty {
@@ -59,21 +64,16 @@ impl Pty {
         drop(command);
         let master = File::from(master);
         let screen = Arc::new(Mutex::new(Vec::new()));
-        let (mut reader, sink) = (
-            master.try_clone().expect("a descriptor"),
-            Arc::clone(&screen),
-        );
-        let thread = std::thread::spawn(move || {
-            let mut buffer = [0; 4096];
-            while let Ok(n @ 1..) = reader.read(&mut buffer) {
-                sink.lock().expect("screen").extend(&buffer[..n]);
-            }
-        });
+        let closing = Arc::new(AtomicBool::new(false));
+        let reader = master.try_clone().expect("a descriptor");
+        let (sink, end) = (Arc::clone(&screen), Arc::clone(&closing));
+        let thread = std::thread::spawn(move || watch(reader, &sink, &end));
         Self {
-            master,
+            master: Some(master),
             child,
             screen,
-            reader: thread,
+            closing,
+            reader: Some(thread),
         }
     }
 
@@ -96,14 +96,21 @@ impl Pty {
     /// # Panics
     /// When the terminal is gone.
     pub fn send(&self, bytes: &str) {
-        (&self.master)
-            .write_all(bytes.as_bytes())
-            .expect("terminal");
+        let mut master = self.master.as_ref().expect("not closed");
+        master.write_all(bytes.as_bytes()).expect("terminal");
     }
 
-    /// Ends the terminal: its session gets HUP, reads and writes on it fail.
+    /// Closes the other side, as the end of a window or of ssh does: the kernel hangs up the terminal.
+    pub fn close(&mut self) {
+        self.closing.store(true, Ordering::Relaxed);
+        if let Some(reader) = self.reader.take() {
+            reader.join().expect("the reading thread");
+        }
+        self.master = None;
+    }
+
+    /// Sends HUP to the session's leader; the terminal stays.
     pub fn hang_up(&self) {
-        // The kernel does the same for the session when the other side is closed; here a thread still reads it.
         rustix::process::kill_process_group(
             rustix::process::Pid::from_raw(self.pid()).expect("a pid"),
             Signal::HUP,
@@ -157,11 +164,36 @@ impl Pty {
         });
         assert!(ended, "no end within {bound:?}; screen:\n{}", self.screen());
         // The reading thread may be behind; it ends with the terminal's last user.
-        let _ = eventually(secs(1), || self.reader.is_finished());
+        let _ = eventually(secs(1), || {
+            self.reader.as_ref().is_none_or(JoinHandle::is_finished)
+        });
         let status = status.expect("ended");
         status
             .code()
             .unwrap_or_else(|| 128 + status.signal().expect("ended by a signal"))
+    }
+}
+
+/// Collects what appears until the terminal's last user is gone or the test closes it.
+fn watch(mut master: File, screen: &Mutex<Vec<u8>>, closing: &AtomicBool) {
+    let mut buffer = [0; 4096];
+    let step = Timespec {
+        tv_sec: 0,
+        tv_nsec: 20_000_000,
+    };
+    while !closing.load(Ordering::Relaxed) {
+        let ready = poll(
+            &mut [PollFd::from_borrowed_fd(master.as_fd(), PollFlags::IN)],
+            Some(&step),
+        );
+        match ready {
+            Ok(0) | Err(Errno::INTR) => {}
+            Ok(_) => match master.read(&mut buffer) {
+                Ok(n @ 1..) => screen.lock().expect("screen").extend(&buffer[..n]),
+                _ => return,
+            },
+            Err(_) => return,
+        }
     }
 }
 

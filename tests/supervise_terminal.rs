@@ -1,0 +1,270 @@
+//! At a terminal with an interactive shell: prompts, stopping and going on,
+//! pipelines, and what a stop does to the lease.
+
+mod support;
+
+use std::path::Path;
+use std::time::Duration;
+use support::fleet::{EACH_SECOND, at, soon};
+use support::{Pty, RedisServer, Solocron, Witness, proc};
+use support::{eventually, ms, secs, wait_until};
+
+const CTRL_C: &str = "\x03";
+const CTRL_Z: &str = "\x1a";
+
+/// The binary on an embedded store of the test's own.
+fn local(dir: &Path) -> Solocron {
+    Solocron::local(dir, "x")
+}
+
+fn directory() -> tempfile::TempDir {
+    tempfile::tempdir().expect("temporary directory")
+}
+
+fn held(dir: &Path) -> bool {
+    let out = local(dir).arg("--status").run();
+    out.code() == 75
+}
+
+fn assert_free(dir: &Path) {
+    assert!(eventually(secs(1), || !held(dir)), "the lock is held");
+}
+
+/// The pid of the job's shell, once it waits for a sleep.
+fn job(witness: &Witness) -> i32 {
+    let pid = witness.wait_starts(1, secs(10)).last().expect("one").pid;
+    wait_until(secs(5), "the job sleeps", || {
+        let mut children = proc::children(pid).into_iter();
+        children.any(|p| p.name == "sleep" && p.state == 'S')
+    });
+    pid
+}
+
+/// The solocron that started `job`.
+fn supervisor(job: i32) -> i32 {
+    proc::Proc::read(job).expect("the job lives").parent
+}
+
+fn state(pid: i32) -> Option<char> {
+    proc::Proc::read(pid).map(|p| p.state)
+}
+
+/// Presses Ctrl-Z and waits for the shell's prompt.
+#[track_caller]
+fn stop(pty: &Pty) {
+    let prompts = pty.screen().matches("ready$ ").count();
+    pty.send(CTRL_Z);
+    pty.wait_count("ready$ ", prompts + 1, secs(2));
+    assert!(pty.screen().contains("Stopped"), "{}", pty.screen());
+}
+
+#[test]
+fn a_line_is_read_from_the_terminal() {
+    let dir = directory();
+    let pty = Pty::bash();
+    let run = local(dir.path()).sh("read -r line; echo \"got=$line\"");
+    pty.send(&format!("{}; echo \"code=$?\"\n", run.shell_line()));
+    wait_until(secs(10), "it reads", || held(dir.path()));
+    pty.send("words for the job\n");
+    pty.wait_text("got=words for the job", secs(5));
+    pty.wait_text("code=0", secs(5));
+    // As ssh and psql ask for a password: from the terminal itself, without echo.
+    let ask = "p=Pass; read -rsp \"${p}word: \" word </dev/tty; echo; echo \"length=${#word}\"";
+    let run = local(dir.path()).command(["bash", "-c", ask]);
+    pty.send(&format!("{} </dev/null\n", run.shell_line()));
+    pty.wait_text("Password: ", secs(5));
+    pty.send("geheim\n");
+    let screen = pty.wait_text("length=6", secs(5));
+    assert!(!screen.contains("geheim"), "{screen}");
+}
+
+#[test]
+fn terminal_modes_are_set_and_kept() {
+    let dir = directory();
+    let pty = Pty::bash();
+    for (words, code) in [
+        ("stty sane", 0),
+        ("stty -echo; stty echo; exit 3", 3),
+        ("stty raw; kill -9 $$", 137),
+    ] {
+        let line = local(dir.path()).sh(words).shell_line();
+        pty.send(&format!(
+            "{line}; echo \"code=$?\" \"$(stty -a | tr ' ;' '\\n' | grep -x -e '-\\?icanon')\"\n"
+        ));
+        pty.wait_text(&format!("code={code} icanon"), secs(5));
+    }
+}
+
+#[test]
+fn ctrl_z_gives_the_prompt_and_fg_goes_on() {
+    let dir = directory();
+    let witness = Witness::default();
+    let run = local(dir.path()).args(["--ttl", "30s"]);
+    let run = run.command(witness.job("sleep 30; true"));
+    let pty = Pty::bash();
+    pty.send(&format!("{}\n", run.shell_line()));
+    let command = job(&witness);
+    let own = supervisor(command);
+    for _ in 0..2 {
+        stop(&pty);
+        assert_eq!((state(command), state(own)), (Some('T'), Some('T')));
+        pty.send("fg\n");
+        wait_until(secs(2), "both go on", || {
+            state(command) == Some('S') && state(own) == Some('S')
+        });
+    }
+    pty.send(CTRL_C);
+    pty.send("echo \"code=$?\"\n");
+    let screen = pty.wait_text("code=130", secs(5));
+    assert!(!screen.contains("lock lost"), "{screen}");
+    assert!(!proc::alive(command));
+    assert_free(dir.path());
+}
+
+#[test]
+fn within_its_lease_a_stopped_job_goes_on_to_its_end() {
+    let redis = RedisServer::start();
+    let witness = Witness::default();
+    let run = Solocron::on(&redis, "x").args(["--ttl", "3s", "-q"]);
+    let run = run.command(witness.job("sleep 0.5; sleep 1; w worked; exit 4"));
+    let pty = Pty::bash();
+    pty.send(&format!("{}\n", run.shell_line()));
+    job(&witness);
+    stop(&pty);
+    std::thread::sleep(ms(1500));
+    pty.send("fg; echo \"code=$?\"\n");
+    let screen = pty.wait_text("code=4", secs(6));
+    assert!(!screen.contains("lock lost"), "{screen}");
+    assert_eq!(witness.of("worked").len(), 1);
+    redis.assert_free("x", secs(0));
+}
+
+#[test]
+fn past_its_lease_and_with_nobody_else_a_stopped_job_goes_on() {
+    let redis = RedisServer::start();
+    let witness = Witness::default();
+    let run = Solocron::on(&redis, "x").args(["--ttl", "1s", "-q"]);
+    let run = run.command(witness.job("sleep 0.5; w worked; exit 4"));
+    let pty = Pty::bash();
+    pty.send(&format!("{}\n", run.shell_line()));
+    job(&witness);
+    stop(&pty);
+    redis.assert_free("x", secs(3));
+    pty.send("fg; echo \"code=$?\"\n");
+    pty.wait_text("code=4", secs(6));
+    assert_eq!(witness.of("worked").len(), 1);
+    redis.assert_free("x", secs(0));
+}
+
+#[test]
+fn bg_goes_on_in_the_background_with_the_lock_held() {
+    let dir = directory();
+    let witness = Witness::default();
+    let run = local(dir.path()).args(["--ttl", "2s"]);
+    let run = run.command(witness.job("sleep 0.3; sleep 2.5; w worked"));
+    let pty = Pty::bash();
+    pty.send(&format!("{}\n", run.shell_line()));
+    job(&witness);
+    stop(&pty);
+    pty.send("bg\n");
+    pty.send("echo \"still $((40 + 2))\"\n");
+    pty.wait_text("still 42", secs(2));
+    std::thread::sleep(ms(2000));
+    assert!(held(dir.path()), "the lease is renewed");
+    pty.send("wait; echo \"code=$?\"\n");
+    pty.wait_text("code=0", secs(5));
+    assert_eq!(witness.of("worked").len(), 1);
+    assert_free(dir.path());
+}
+
+#[test]
+fn ctrl_z_stops_a_schedule_and_fg_goes_on() {
+    let dir = directory();
+    let pty = Pty::bash();
+    let run = local(dir.path()).args(at(&[soon(secs(86_400))]));
+    pty.send(&format!(
+        "{}; echo \"code=$?\"\n",
+        run.command(["true"]).shell_line()
+    ));
+    pty.wait_text("six fields", secs(5));
+    let own = proc::children(pty.pid())[0].pid;
+    stop(&pty);
+    assert_eq!(state(own), Some('T'));
+    pty.send("fg; echo \"again=$?\"\n");
+    // The shell names what it lets go on.
+    pty.wait_count("'true'", 3, secs(2));
+    wait_until(secs(2), "it goes on", || state(own) == Some('S'));
+    pty.send(CTRL_C);
+    pty.wait_text("again=0", secs(2));
+
+    let witness = Witness::default();
+    let run = local(dir.path()).args(EACH_SECOND).args(["--ttl", "10s"]);
+    let run = run.command(witness.job("sleep 0.4"));
+    pty.send(&format!("{}\n", run.shell_line()));
+    job(&witness);
+    stop(&pty);
+    std::thread::sleep(ms(1500));
+    let before = witness.starts().len();
+    pty.send("fg; echo \"last=$?\"\n");
+    witness.wait_starts(before + 2, secs(5));
+    pty.send(CTRL_C);
+    pty.wait_text("last=0", secs(2));
+    assert_free(dir.path());
+    assert_eq!(witness.by_firing().len(), witness.starts().len());
+}
+
+#[test]
+fn a_pager_at_the_end_of_the_pipeline_has_the_terminal() {
+    let dir = directory();
+    let line = local(dir.path())
+        .command(["seq", "1", "100000"])
+        .shell_line();
+    let pty = Pty::bash();
+    pty.send(&format!(
+        "TERM=xterm LESS= {line} | TERM=xterm less; echo \"codes=${{PIPESTATUS[*]}}\"\n"
+    ));
+    pty.wait_text("\n:", secs(5));
+    pty.send(" ");
+    pty.wait_text("40", secs(5));
+    pty.send("q");
+    pty.wait_text("codes=141 0", secs(5));
+    pty.send("jobs; echo \"still $((40 + 2))\"\n");
+    let screen = pty.wait_text("still 42", secs(5));
+    assert!(!screen.contains("Stopped"), "{screen}");
+    assert_free(dir.path());
+}
+
+#[test]
+fn the_end_of_the_terminal_ends_the_run() {
+    let dir = directory();
+    let witness = Witness::default();
+    let run = local(dir.path()).command(witness.job("sleep 7781; true"));
+    let mut pty = Pty::bash();
+    pty.send(&format!("{}\n", run.shell_line()));
+    let command = job(&witness);
+    let own = supervisor(command);
+    pty.close();
+    wait_until(secs(3), "both are gone", || {
+        !proc::alive(command) && !proc::alive(own)
+    });
+    assert!(proc::with_args(&["sleep", "7781"]).is_empty());
+    assert_free(dir.path());
+}
+
+#[test]
+fn nohup_keeps_a_run_in_the_foreground_past_the_end_of_the_terminal() {
+    let redis = RedisServer::start();
+    let witness = Witness::default();
+    let run = Solocron::on(&redis, "x").args(["--ttl", "1s"]);
+    let run = run.command(witness.job("sleep 2.5; w worked"));
+    let mut pty = Pty::bash();
+    pty.send(&format!("nohup {} >/dev/null 2>&1\n", run.shell_line()));
+    job(&witness);
+    pty.close();
+    std::thread::sleep(Duration::from_millis(1700));
+    assert!(redis.held("x"), "the lease is renewed");
+    wait_until(secs(5), "the end of the work", || {
+        !witness.of("worked").is_empty()
+    });
+    redis.assert_free("x", secs(1));
+}
