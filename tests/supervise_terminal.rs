@@ -178,6 +178,24 @@ fn bg_goes_on_in_the_background_with_the_lock_held() {
 }
 
 #[test]
+fn ctrl_z_between_two_tries_gives_the_prompt() {
+    let dir = directory();
+    let run = local(dir.path()).args(["--retries", "1", "--retry-delay", "1s"]);
+    let witness = Witness::default();
+    let run = run.command(witness.job("exit $((6 + SOLOCRON_ATTEMPT))"));
+    let pty = Pty::bash();
+    pty.send(&format!("{}; echo \"code=$?\"\n", run.shell_line()));
+    wait_until(secs(5), "the first try ended", || {
+        witness.of("end").len() == 1
+    });
+    std::thread::sleep(ms(200));
+    stop(&pty);
+    pty.send("fg; echo \"code=$?\"\n");
+    pty.wait_text("code=8", secs(5));
+    assert_free(dir.path());
+}
+
+#[test]
 fn ctrl_z_stops_a_schedule_and_fg_goes_on() {
     let dir = directory();
     let pty = Pty::bash();

@@ -224,7 +224,7 @@ impl<'a> Run<'a> {
             self.on_time(None);
             match self.next(None).await {
                 Happening::Beat(sent, answer) => self.on_beat(sent, &answer, None),
-                Happening::Caught(caught) => self.note_signal(&caught),
+                Happening::Caught(caught) => self.on_signal_alone(&caught),
                 Happening::Time | Happening::Ended(_) => {}
             }
         }
@@ -232,7 +232,16 @@ impl<'a> Run<'a> {
 
     fn drain_signals(&mut self) {
         while let Ok(caught) = self.signals.try_recv() {
-            self.note_signal(&caught);
+            self.on_signal_alone(&caught);
+        }
+    }
+
+    /// A signal while there is no command. Being stopped meanwhile is found out
+    /// by the timers.
+    fn on_signal_alone(&mut self, caught: &Caught) {
+        match caught.signal.kind() {
+            Kind::Suspend => process::suspend_self(),
+            _ => self.note_signal(caught),
         }
     }
 
@@ -264,7 +273,7 @@ impl<'a> Run<'a> {
                 Some(Happening::Beat(sent, answer)) => {
                     self.on_beat(sent, &answer, None);
                 }
-                Some(Happening::Caught(caught)) => self.note_signal(&caught),
+                Some(Happening::Caught(caught)) => self.on_signal_alone(&caught),
                 _ => {}
             }
         }
@@ -427,6 +436,8 @@ impl<'a> Run<'a> {
     fn on_signal(&mut self, caught: &Caught, child: &mut Child) {
         let signal = caught.signal;
         match signal.kind() {
+            // Only what it left behind was stopped with us.
+            Kind::Suspend if child.ended().is_some() => return process::suspend_self(),
             Kind::Suspend => return child.suspend(caught),
             Kind::Child => {
                 // We may have been stopped meanwhile; the timers tell.
