@@ -6,8 +6,8 @@ mod support;
 use std::path::Path;
 use std::time::Duration;
 use support::fleet::{EACH_SECOND, at, soon};
-use support::{Pty, RedisServer, Solocron, Witness, proc};
-use support::{eventually, ms, secs, wait_until};
+use support::{Pty, RedisServer, Signal, Solocron, Witness, proc};
+use support::{eventually, ms, secs, wait_for, wait_until};
 
 const CTRL_C: &str = "\x03";
 const CTRL_Z: &str = "\x1a";
@@ -15,6 +15,40 @@ const CTRL_Z: &str = "\x1a";
 /// The binary on an embedded store of the test's own.
 fn local(dir: &Path) -> Solocron {
     Solocron::local(dir, "x")
+}
+
+/// A command in one process that shows by a line every 20 ms that it runs, and
+/// says so when it is told to stop. (A shell cannot be stopped by Ctrl-Z while
+/// it starts something.)
+struct Busy(tempfile::TempDir);
+
+impl Busy {
+    fn new() -> Self {
+        Self(directory())
+    }
+
+    fn file(&self) -> std::path::PathBuf {
+        self.0.path().join("lines")
+    }
+
+    fn words(&self) -> [String; 4] {
+        let script = r#"open F, '>>', $ARGV[0]; sub out { syswrite F, "$_[0]\n" }
+            $SIG{TERM} = sub { out('term'); exit 7 };
+            while (1) { out("tick $$"); select undef, undef, undef, 0.02 }"#;
+        let file = self.file().display().to_string();
+        ["perl", "-e", script, &file].map(str::to_owned)
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let text = std::fs::read_to_string(self.file()).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    /// The pid, once it runs.
+    fn pid(&self) -> i32 {
+        let first = || self.lines().first()?.strip_prefix("tick ")?.parse().ok();
+        wait_for(secs(10), "the command runs", first)
+    }
 }
 
 fn directory() -> tempfile::TempDir {
@@ -153,6 +187,78 @@ fn past_its_lease_and_with_nobody_else_a_stopped_job_goes_on() {
     pty.send("fg; echo \"code=$?\"\n");
     pty.wait_text("code=4", secs(6));
     assert_eq!(witness.of("worked").len(), 1);
+    redis.assert_free("x", secs(0));
+}
+
+#[test]
+fn past_its_lease_a_stopped_job_whose_lock_was_taken_is_ended() {
+    let redis = RedisServer::start();
+    let busy = Busy::new();
+    let run = Solocron::on(&redis, "x").args(["--ttl", "2s"]);
+    let run = run.command(busy.words());
+    let pty = Pty::bash();
+    pty.send(&format!("{}\n", run.shell_line()));
+    let command = busy.pid();
+    stop(&pty);
+    redis.assert_free("x", secs(5));
+    let mut second = Solocron::on(&redis, "x").sh("sleep 20; true").spawn();
+    wait_until(secs(5), "another host has it", || redis.held("x"));
+    let owner = redis.record("x")["owner"].clone();
+    let before = busy.lines().len();
+    pty.send("fg; echo \"code=$?\"\n");
+    let screen = pty.wait_text("code=76", secs(5));
+    assert!(screen.contains("lock lost"), "{screen}");
+    assert!(!proc::alive(command));
+    let lines = busy.lines().split_off(before);
+    assert!(lines.len() <= 1, "it worked without the lock: {lines:?}");
+    assert!(!lines.contains(&"term".to_owned()), "{lines:?}");
+    assert!(!second.has_ended());
+    assert_eq!(redis.record("x")["owner"], owner);
+    second.signal(Signal::TERM);
+    let _ = second.wait(secs(3));
+    redis.assert_free("x", secs(0));
+}
+
+/// Stops a run past the end of its lease, has the store fall silent and lets the
+/// run go on; yields how many lines the command had written before.
+fn go_on_in_silence(redis: &RedisServer, pty: &Pty, busy: &Busy, meanwhile: impl Fn(i32)) -> usize {
+    // A heartbeat may take half a second.
+    let run = Solocron::on(redis, "x").args(["--ttl", "5s"]);
+    pty.send(&format!("{}\n", run.command(busy.words()).shell_line()));
+    let own = supervisor(busy.pid());
+    stop(pty);
+    redis.assert_free("x", secs(10));
+    redis.pause();
+    meanwhile(own);
+    let before = busy.lines().len();
+    pty.send("fg; echo \"code=$?\"\n");
+    wait_until(secs(2), "solocron goes on", || state(own) != Some('T'));
+    std::thread::sleep(ms(300));
+    let lines = busy.lines().split_off(before);
+    let told = lines.contains(&"term".to_owned());
+    assert!(lines.len() <= 1 && !told, "it works meanwhile: {lines:?}");
+    before
+}
+
+#[test]
+fn past_its_lease_a_stopped_job_does_nothing_until_the_store_has_answered() {
+    let (redis, pty, busy) = (RedisServer::start(), Pty::bash(), Busy::new());
+    let before = go_on_in_silence(&redis, &pty, &busy, |_| {});
+    pty.wait_text("code=76", secs(5));
+    let lines = busy.lines().split_off(before);
+    assert!(lines.len() <= 1, "it worked at its end: {lines:?}");
+    assert!(!proc::alive(busy.pid()));
+}
+
+#[test]
+fn a_stop_signal_meets_a_stopped_job_after_its_lease_is_renewed() {
+    let (redis, pty, busy) = (RedisServer::start(), Pty::bash(), Busy::new());
+    // To solocron alone, and the shell lets the whole group go on.
+    let _ = go_on_in_silence(&redis, &pty, &busy, |own| proc::signal(own, Signal::TERM));
+    redis.resume();
+    pty.wait_text("code=7", secs(5));
+    let lines = busy.lines();
+    assert_eq!(lines.iter().filter(|line| *line == "term").count(), 1);
     redis.assert_free("x", secs(0));
 }
 

@@ -198,7 +198,8 @@ impl Child {
 
     /// Passes a caught signal on, as far as [`Placement::reach`] says; a stop
     /// signal is followed by CONT, since a stopped process would not act on it.
-    /// True when it was sent to anyone.
+    /// A [frozen](Self::freeze) command is not woken by either, and meets the
+    /// signal when it goes on. True when it was sent to anyone.
     pub fn forward(&mut self, caught: &Caught) -> bool {
         let signal = caught.signal;
         if self.ended.is_some() {
@@ -206,6 +207,9 @@ impl Child {
         }
         if caught.signal.kind() == Kind::Continue {
             self.resume();
+            if self.frozen {
+                return false;
+            }
         }
         match self.placement.reach(caught, self.sender(caught)) {
             Reach::Nobody => return false,
@@ -213,7 +217,7 @@ impl Child {
             Reach::Group => self.send_group(signal),
             Reach::Tree => self.send_tree(signal),
         }
-        if signal.kind() == Kind::Stop {
+        if signal.kind() == Kind::Stop && !self.frozen {
             match self.placement {
                 Placement::OwnGroup => self.send_group(Signal::CONT),
                 Placement::SharedGroup => self.send_tree(Signal::CONT),

@@ -515,6 +515,9 @@ impl<'a> Run<'a> {
     }
 
     fn act(&mut self, actions: Vec<Action>, mut child: Option<&mut Child>) {
+        // What is killed at once is not woken first to be told: it would act
+        // without the lock.
+        let at_once = actions.contains(&Action::Kill);
         for action in actions {
             match action {
                 Action::Beat => self.beat = Some(self.send_beat()),
@@ -522,7 +525,9 @@ impl<'a> Run<'a> {
                     self.ladder.on_lost();
                     if let Some(child) = child.as_deref_mut() {
                         self.tell_lost(lost, "stopping the command");
-                        child.stop(self.job.run.stop_signal);
+                        if !at_once {
+                            child.stop(self.job.run.stop_signal);
+                        }
                     } else {
                         self.tell_lost(lost, "not starting the command");
                     }
