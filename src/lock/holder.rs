@@ -282,12 +282,6 @@ impl Holder {
         }
     }
 
-    /// Whether the command is halted until the store has been asked.
-    #[must_use]
-    pub const fn is_frozen(&self) -> bool {
-        matches!(self.phase, Phase::Frozen(_))
-    }
-
     /// Why the command was or is being stopped, if the lock was lost.
     #[must_use]
     pub const fn lost(&self) -> Option<Lost> {

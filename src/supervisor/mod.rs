@@ -447,9 +447,6 @@ impl<'a> Run<'a> {
             Kind::Continue => {
                 // Before the command goes on: is the lock still ours?
                 self.on_time(Some(child));
-                if self.holder.is_frozen() {
-                    return;
-                }
             }
             Kind::Stop | Kind::Message => {}
         }
