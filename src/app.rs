@@ -340,6 +340,10 @@ fn job<'a>(
 }
 
 fn info(command: &CommandLine, schedule: Option<&Schedule>) -> Info {
+    let words = match command {
+        CommandLine::Argv(argv) => argv.as_slice(),
+        CommandLine::Shell(line) => std::slice::from_ref(line),
+    };
     let command = match command {
         CommandLine::Argv(argv) => argv
             .first()
@@ -355,6 +359,7 @@ fn info(command: &CommandLine, schedule: Option<&Schedule>) -> Info {
         pid: std::process::id(),
         version: cli::VERSION.to_owned(),
         command,
+        digest: Info::digest_of(words),
         schedule: schedule.map(Schedule::expressions),
         zone: schedule.map(|schedule| schedule.zone().name().to_owned()),
     }

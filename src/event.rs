@@ -74,6 +74,8 @@ pub enum Skip {
     Overlapped,
     /// The store could not be reached in time.
     Unreachable,
+    /// The store did not answer before the next firing fell due.
+    Unanswered,
     /// The store refused.
     Refused,
     /// The lock could not be made sure of before the start.
@@ -293,7 +295,14 @@ impl Event {
         match self {
             Self::CannotStart { .. } | Self::StoreFailed { .. } => Level::Error,
             Self::Skipped { skip, .. } => skip.level(),
-            Self::Missed { .. }
+            // Of a scheduled run nobody else sees the status.
+            Self::Ended {
+                firing: Some(_),
+                status: 1..,
+                stopped_by: None | Some(StopCause::Timeout),
+                ..
+            }
+            | Self::Missed { .. }
             | Self::Replaces { .. }
             | Self::Differs {
                 scheduled: true, ..
@@ -341,8 +350,10 @@ impl Skip {
             | Self::Early { .. }
             | Self::Orphaned { .. }
             | Self::Unsure
+            | Self::Unreachable
+            | Self::Unanswered
+            | Self::Refused
             | Self::NotKept => Level::Warn,
-            Self::Unreachable | Self::Refused => Level::Error,
         }
     }
 }
@@ -393,10 +404,13 @@ impl fmt::Display for Skip {
             Self::Unsure => {
                 f.write_str("the store has no memory of that time, so that it may have run already")
             }
-            Self::BeforeFirst => f.write_str("the store knows nothing of this job from then"),
+            Self::BeforeFirst => f.write_str("it fell before the first start of this job"),
             Self::Superseded => f.write_str("a newer firing took its place in the queue"),
             Self::Overlapped => f.write_str("an earlier run is still going on"),
             Self::Unreachable => f.write_str("the store could not be reached in time"),
+            Self::Unanswered => {
+                f.write_str("the store did not answer before the next firing fell due")
+            }
             Self::Refused => f.write_str("the store refused"),
             Self::NotKept => f.write_str("the lock could not be confirmed before the start"),
             Self::Stopping => f.write_str("stopping"),

@@ -1,10 +1,13 @@
 //! Who runs: the part of a record that is for people, and for noticing that
 //! two jobs go by one name.
 
+use std::ffi::OsString;
 use std::fmt;
+use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use crate::lock::{Ms, Record, StoreTime};
 
@@ -23,6 +26,10 @@ pub struct Info {
     pub version: String,
     /// The file name of the command; never its arguments.
     pub command: String,
+    /// A short digest of the command with its arguments: enough to see that two
+    /// differ, too short to find out what they are.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub digest: String,
     /// The crontab expressions; none for a single run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schedule: Option<String>,
@@ -32,6 +39,18 @@ pub struct Info {
 }
 
 impl Info {
+    /// The digest of a command with its arguments.
+    #[must_use]
+    pub fn digest_of(words: &[OsString]) -> String {
+        let mut hash = Sha256::new();
+        for word in words {
+            hash.update(word.as_bytes());
+            hash.update([0]);
+        }
+        let bytes = hash.finalize();
+        format!("{:02x}{:02x}{:02x}", bytes[0], bytes[1], bytes[2])
+    }
+
     /// As it is written into a record.
     #[must_use]
     pub fn to_json(&self) -> String {
@@ -49,35 +68,45 @@ impl Info {
     #[must_use]
     pub fn differences(&self, other: &Self) -> Vec<Difference> {
         let mut found = Vec::new();
-        let mut compare = |what, ours: &str, theirs: &str| {
-            if ours != theirs {
-                found.push(Difference {
-                    what,
-                    ours: shown(ours),
-                    theirs: shown(theirs),
-                });
-            }
-        };
         if other.version.is_empty() {
             return Vec::new();
         }
-        compare("command", &self.command, &other.command);
+        found.extend(difference("command", &self.command, &other.command));
+        let digests = [&self.digest, &other.digest];
+        if self.command == other.command
+            && self.digest != other.digest
+            && digests.iter().all(|digest| !digest.is_empty())
+        {
+            found.push(Difference {
+                what: "arguments",
+                ours: String::new(),
+                theirs: String::new(),
+            });
+        }
         if let (Some(ours), Some(theirs)) = (&self.schedule, &other.schedule) {
-            compare("schedule", ours, theirs);
+            found.extend(difference("schedule", ours, theirs));
         }
         if let (Some(ours), Some(theirs)) = (&self.zone, &other.zone) {
-            compare("time zone", ours, theirs);
+            found.extend(difference("time zone", ours, theirs));
         }
         found
     }
 }
 
+fn difference(what: &'static str, ours: &str, theirs: &str) -> Option<Difference> {
+    (ours != theirs).then(|| Difference {
+        what,
+        ours: shown(ours),
+        theirs: shown(theirs),
+    })
+}
+
 /// Something in which two jobs under one lock name differ.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Difference {
-    /// What it is: command, schedule or time zone.
+    /// What it is: command, arguments, schedule or time zone.
     pub what: &'static str,
-    /// How it is here.
+    /// How it is here; empty for arguments, which are never told.
     pub ours: String,
     /// How it is there.
     pub theirs: String,
@@ -205,6 +234,7 @@ mod tests {
             pid: 7,
             version: "1".into(),
             command: "c".into(),
+            digest: "0f".into(),
             schedule: Some("* * * * *".into()),
             zone: None,
         };
@@ -229,6 +259,13 @@ mod tests {
         let what =
             |theirs: &Info| -> Vec<_> { ours.differences(theirs).iter().map(|d| d.what).collect() };
         assert!(what(&ours.clone()).is_empty());
+        let with = |digest: &str| Info {
+            digest: digest.into(),
+            ..ours.clone()
+        };
+        assert_eq!(with("1").differences(&with("2"))[0].what, "arguments");
+        assert!(with("1").differences(&with("1")).is_empty());
+        assert!(with("1").differences(&with("")).is_empty());
         let other = info("b", Some("y"), Some("Asia/Tokyo"));
         assert_eq!(what(&other), ["command", "schedule", "time zone"]);
         assert!(what(&info("a", None, None)).is_empty(), "run by hand");

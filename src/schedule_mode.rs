@@ -399,7 +399,7 @@ impl Loop<'_> {
                 let skip = match standing {
                     Standing::Runs => Skip::Done,
                     Standing::Waits => Skip::Superseded,
-                    Standing::Unanswered => Skip::Unreachable,
+                    Standing::Unanswered => Skip::Unanswered,
                 };
                 self.tell_skip(firing, skip);
             }
@@ -472,7 +472,6 @@ impl Loop<'_> {
     fn on_first_look(&mut self, look: FirstLook) -> Option<Leave> {
         match look {
             Ok((record, _)) => {
-                self.job.tell(&Event::StoreAnswered);
                 if let Some(record) = record {
                     self.job.compare(&record.info);
                 }
@@ -495,5 +494,4 @@ async fn connect_ahead(job: &Job<'_>) {
         job.tell_store_failed(&error);
         firing::sleep_until(job.clock, job.clock.boot() + CONNECT_RETRY).await;
     }
-    job.tell(&Event::StoreAnswered);
 }

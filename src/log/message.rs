@@ -143,7 +143,7 @@ fn of_claim(event: &Event) -> String {
         } => {
             let list: Vec<_> = differences.iter().map(difference).collect();
             format!(
-                "{host} runs another job under this lock name: {}; give each job a name of its own",
+                "the last run under this lock name, on {host}, was of another job: {}; give each job a name of its own",
                 list.join(", ")
             )
         }
@@ -157,6 +157,9 @@ fn of_claim(event: &Event) -> String {
 
 fn difference(difference: &Difference) -> String {
     let Difference { what, ours, theirs } = difference;
+    if ours.is_empty() && theirs.is_empty() {
+        return format!("other {what}");
+    }
     format!("{what} {theirs:?} there, {ours:?} here")
 }
 

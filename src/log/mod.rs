@@ -4,7 +4,6 @@ mod message;
 mod stderr;
 
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::time::Duration;
 
 use chrono::{DateTime, SecondsFormat, Utc};
@@ -20,6 +19,8 @@ use crate::lock::Boot;
 
 /// Repeats of one trouble are told once in this span.
 const REPEAT_AFTER: Duration = Duration::from_secs(60);
+/// So many skipped firings are told in that span.
+const SKIPS_TOLD: u32 = 10;
 
 /// How lines look.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -52,14 +53,10 @@ impl<'a> Log<'a> {
 
 impl Listener for Log<'_> {
     fn on_event(&self, event: &Event) {
-        let Some(held_back) = self.repeats.borrow_mut().pass(event, self.clock.boot()) else {
+        let Some(added) = self.repeats.borrow_mut().pass(event, self.clock.boot()) else {
             return;
         };
-        let mut text = format!("{}: {}", self.lock, message::of(event));
-        if held_back > 0 {
-            use std::fmt::Write;
-            let _ = write!(text, " ({held_back} more like it not shown)");
-        }
+        let text = format!("{}: {}{added}", self.lock, message::of(event));
         let json = || serde_json::to_string(event).unwrap_or_default();
         let time = self.clock.wall();
         macro_rules! tell {
@@ -93,59 +90,89 @@ fn lazily<F: Fn() -> String>(make: F) -> impl std::fmt::Display {
     Lazy(make)
 }
 
-/// Holds back what would flood the log.
+/// Holds back what would flood the log: a trouble with the store is told when
+/// it changes and once a minute, and of skipped firings a number a minute.
+/// What was held back is counted with the next line that it belongs to.
 #[derive(Default)]
 struct Repeats {
-    trouble: HashMap<&'static str, Told>,
+    store: Option<Trouble>,
+    skips: Skips,
 }
 
-struct Told {
-    text: String,
-    at: Boot,
+struct Trouble {
+    class: &'static str,
+    told_at: Boot,
+    held_back: u64,
+}
+
+#[derive(Default)]
+struct Skips {
+    since: Boot,
+    told: u32,
     held_back: u64,
 }
 
 impl Repeats {
-    /// Whether `event` is to be told at `now`, and how many like it were not.
-    fn pass(&mut self, event: &Event, now: Boot) -> Option<u64> {
-        let (kind, text) = match event {
+    /// Whether `event` is to be told at `now`, and what to add about others
+    /// that were not.
+    fn pass(&mut self, event: &Event, now: Boot) -> Option<String> {
+        match event {
             // Good news only after bad.
-            Event::StoreAnswered => {
-                return self.trouble.remove("store").map(|told| told.held_back);
+            Event::StoreAnswered => self.store.take().map(|_| String::new()),
+            Event::StoreFailed { class, .. } => self.pass_failure(class, now),
+            Event::Skipped {
+                skip: Skip::WaitOver { .. } | Skip::Done | Skip::Stopping,
+                ..
+            } => Some(String::new()),
+            Event::Skipped { .. } => self.pass_skip(now),
+            Event::Started { .. } | Event::Stopped { .. } => Some(self.skips.counted()),
+            _ => Some(String::new()),
+        }
+    }
+
+    fn pass_failure(&mut self, class: &'static str, now: Boot) -> Option<String> {
+        let mut added = String::new();
+        if let Some(trouble) = &mut self.store
+            && trouble.class == class
+        {
+            if now < trouble.told_at + REPEAT_AFTER {
+                trouble.held_back += 1;
+                return None;
             }
-            Event::Started { .. } => {
-                self.trouble.remove("skip");
-                return Some(0);
+            if trouble.held_back > 0 {
+                added = format!(" ({} more failures not shown)", trouble.held_back);
             }
-            Event::StoreFailed { class, .. } => ("store", (*class).to_owned()),
-            Event::Skipped { skip, .. } => match skip {
-                Skip::WaitOver { .. } | Skip::Done => return Some(0),
-                skip => ("skip", kind_of(skip)),
-            },
-            _ => return Some(0),
-        };
-        let told = self.trouble.entry(kind).or_insert_with(|| Told {
-            text: String::new(),
-            at: now,
+        }
+        self.store = Some(Trouble {
+            class,
+            told_at: now,
             held_back: 0,
         });
-        if told.text == text && now < told.at + REPEAT_AFTER {
-            told.held_back += 1;
+        Some(added)
+    }
+
+    fn pass_skip(&mut self, now: Boot) -> Option<String> {
+        let skips = &mut self.skips;
+        if skips.told == 0 || now >= skips.since + REPEAT_AFTER {
+            skips.since = now;
+            skips.told = 0;
+        }
+        if skips.told == SKIPS_TOLD {
+            skips.held_back += 1;
             return None;
         }
-        let held_back = if told.text == text { told.held_back } else { 0 };
-        *told = Told {
-            text,
-            at: now,
-            held_back: 0,
-        };
-        Some(held_back)
+        skips.told += 1;
+        Some(skips.counted())
     }
 }
 
-/// What makes two skips the same trouble.
-fn kind_of(skip: &Skip) -> String {
-    format!("{:?}", std::mem::discriminant(skip))
+impl Skips {
+    fn counted(&mut self) -> String {
+        match std::mem::take(&mut self.held_back) {
+            0 => String::new(),
+            n => format!(" ({n} more skipped firings not shown)"),
+        }
+    }
 }
 
 /// Says something on standard error without a log: before there is one.
@@ -301,16 +328,22 @@ mod tests {
         Event::Skipped { firing: None, skip }
     }
 
+    #[expect(clippy::unnecessary_wraps, reason = "as `pass` gives it")]
+    fn told(added: &str) -> Option<String> {
+        Some(added.to_owned())
+    }
+
     #[test]
     fn a_trouble_is_told_on_change_and_once_a_minute() {
         let mut repeats = Repeats::default();
-        assert_eq!(repeats.pass(&failed("unreachable"), s(0)), Some(0));
+        assert_eq!(repeats.pass(&failed("unreachable"), s(0)), told(""));
         for now in 1..60 {
             assert_eq!(repeats.pass(&failed("unreachable"), s(now)), None);
         }
-        assert_eq!(repeats.pass(&failed("unreachable"), s(60)), Some(59));
+        let counted = told(" (59 more failures not shown)");
+        assert_eq!(repeats.pass(&failed("unreachable"), s(60)), counted);
         assert_eq!(repeats.pass(&failed("unreachable"), s(61)), None);
-        assert_eq!(repeats.pass(&failed("auth"), s(61)), Some(0));
+        assert_eq!(repeats.pass(&failed("auth"), s(61)), told(""));
     }
 
     #[test]
@@ -319,18 +352,13 @@ mod tests {
         assert_eq!(repeats.pass(&Event::StoreAnswered, s(0)), None);
         repeats.pass(&failed("unreachable"), s(1));
         repeats.pass(&failed("unreachable"), s(2));
-        assert_eq!(repeats.pass(&Event::StoreAnswered, s(3)), Some(1));
+        assert_eq!(repeats.pass(&Event::StoreAnswered, s(3)), told(""));
         assert_eq!(repeats.pass(&Event::StoreAnswered, s(4)), None);
-        assert_eq!(repeats.pass(&failed("unreachable"), s(5)), Some(0));
+        assert_eq!(repeats.pass(&failed("unreachable"), s(5)), told(""));
     }
 
     #[test]
-    fn a_flood_of_skips_is_held_back_until_something_starts() {
-        let mut repeats = Repeats::default();
-        assert_eq!(repeats.pass(&skipped(Skip::Overlapped), s(0)), Some(0));
-        assert_eq!(repeats.pass(&skipped(Skip::Overlapped), s(1)), None);
-        assert_eq!(repeats.pass(&skipped(Skip::Unsure), s(2)), Some(0));
-        assert_eq!(repeats.pass(&skipped(Skip::Done), s(2)), Some(0));
+    fn of_a_flood_of_skips_some_are_told_and_the_rest_counted() {
         let started = Event::Started {
             firing: None,
             token: 1,
@@ -338,7 +366,21 @@ mod tests {
             pid: 1,
             late: None,
         };
-        assert_eq!(repeats.pass(&started, s(3)), Some(0));
-        assert_eq!(repeats.pass(&skipped(Skip::Unsure), s(4)), Some(0));
+        let mut repeats = Repeats::default();
+        for now in 0..10 {
+            assert_eq!(repeats.pass(&skipped(Skip::Overlapped), s(now)), told(""));
+        }
+        for now in 10..60 {
+            assert_eq!(repeats.pass(&skipped(Skip::Overlapped), s(now)), None);
+        }
+        assert_eq!(repeats.pass(&skipped(Skip::Done), s(59)), told(""));
+        let counted = told(" (50 more skipped firings not shown)");
+        assert_eq!(repeats.pass(&skipped(Skip::Unsure), s(60)), counted);
+        for now in 61..75 {
+            repeats.pass(&skipped(Skip::Unsure), s(now));
+        }
+        let counted = told(" (5 more skipped firings not shown)");
+        assert_eq!(repeats.pass(&started, s(75)), counted);
+        assert_eq!(repeats.pass(&started, s(76)), told(""));
     }
 }
