@@ -20,7 +20,7 @@ use crate::exit::{Exit, Leave};
 use crate::firing::{self, Claimed, Granted, Job, Refused, Standing, Wish, Wishes, instant_of, ms};
 use crate::lock::{Ms, OnRunnerLost, Overlap, Patience, Record, Refusal, StoreTime, Wanted};
 use crate::process::notify::Notifier;
-use crate::process::{Caught, Kind, Signal, Signals, suspend_self};
+use crate::process::{self, Caught, Kind, Signal, Signals, suspend_self};
 use crate::schedule::{Agenda, Due, Missed};
 use crate::store::StoreError;
 use crate::supervisor::{self, End, Finished};
@@ -149,6 +149,10 @@ impl Loop<'_> {
             next,
             seconds,
         });
+        if let Some(error) = process::missing(&self.job.run.command) {
+            let text = format!("the command cannot be started as it is: {error}");
+            self.job.tell(&Event::Notice { text });
+        }
         if let Some(notifier) = &self.plan.notifier {
             notifier.ready("starting");
         }

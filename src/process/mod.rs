@@ -50,7 +50,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 pub use child::{Child, Ended};
 pub use inherited::Inherited;
 pub use signals::{Caught, Kind, Origin, Signal, Signals, UnknownSignal};
-pub use spawn::{Spec, Stdin, spawn};
+pub use spawn::{Spec, Stdin, missing, spawn};
 pub use start_error::StartError;
 pub use tty::{Placement, Reach, Sender, suspend_self};
 

@@ -71,6 +71,17 @@ pub fn spawn(spec: &Spec) -> Result<Child, StartError> {
     .map_err(|failed| failed.explain(&spec.argv))
 }
 
+/// Why the command could not be started at this moment, as far as a look can
+/// tell: there is no such file. Something may still put it there.
+#[must_use]
+pub fn missing(spec: &Spec) -> Option<StartError> {
+    let argv = words(spec);
+    let there = candidates(&argv, &environment(spec))
+        .iter()
+        .any(|path| fs::metadata(path).is_ok());
+    (!there).then(|| StartError::missing(&spec.argv))
+}
+
 enum Failed {
     Start(StartError),
     Exec(std::path::PathBuf, std::io::Error),
