@@ -335,6 +335,7 @@ fn job<'a>(
             retry_delay: said.retry_delay,
         },
         ahead: Cell::new(0),
+        told_mark: Cell::new(false),
         told_differences: RefCell::default(),
     }
 }

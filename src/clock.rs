@@ -76,28 +76,17 @@ impl Clock for SystemClock {
     }
 
     fn until_wall(&self, at: DateTime<Utc>) -> Sleep<'_> {
-        let at = Timespec {
-            tv_sec: at.timestamp(),
-            tv_nsec: at.timestamp_subsec_nanos().into(),
-        };
-        let flags = TimerfdTimerFlags::ABSTIME | TimerfdTimerFlags::CANCEL_ON_SET;
-        Box::pin(sleep(TimerfdClockId::Realtime, flags, at))
+        Box::pin(sleep(move || wall_timer(at)))
     }
 
     fn until_boot(&self, at: Boot) -> Sleep<'_> {
-        Box::pin(sleep(
-            TimerfdClockId::Boottime,
-            TimerfdTimerFlags::ABSTIME,
-            timespec(at),
-        ))
+        let now = || SystemClock.boot();
+        Box::pin(sleep(move || timer(TimerfdClockId::Boottime, at, now)))
     }
 
     fn until_running(&self, at: Duration) -> Sleep<'_> {
-        Box::pin(sleep(
-            TimerfdClockId::Monotonic,
-            TimerfdTimerFlags::ABSTIME,
-            timespec(at),
-        ))
+        let now = || SystemClock.running();
+        Box::pin(sleep(move || timer(TimerfdClockId::Monotonic, at, now)))
     }
 }
 
@@ -118,33 +107,59 @@ fn timespec(span: Duration) -> Timespec {
 /// Sleeps on a timer of the kernel; where none can be had (no file descriptor
 /// left), for a second at most, which its callers take as a reason to look at
 /// the clock again.
-async fn sleep(clock: TimerfdClockId, flags: TimerfdTimerFlags, at: Timespec) -> Woken {
-    let Ok(timer) = timer(clock, flags, at) else {
+async fn sleep(make: impl FnOnce() -> io::Result<OwnedFd>) -> Woken {
+    let Ok(timer) = make().and_then(sys::readable) else {
         tokio::time::sleep(Duration::from_secs(1)).await;
         return Woken::ClockSet;
     };
     wait(&timer).await
 }
 
-fn timer(
-    clock: TimerfdClockId,
-    flags: TimerfdTimerFlags,
-    mut at: Timespec,
-) -> io::Result<AsyncFd<OwnedFd>> {
-    if at.tv_sec == 0 && at.tv_nsec == 0 {
-        // Zero would disarm the timer.
-        at.tv_nsec = 1;
+/// A timer for the instant itself, however the wall clock gets there.
+fn wall_timer(at: DateTime<Utc>) -> io::Result<OwnedFd> {
+    let timer = timerfd_create(TimerfdClockId::Realtime, FLAGS)?;
+    let at = Timespec {
+        tv_sec: at.timestamp(),
+        tv_nsec: at.timestamp_subsec_nanos().into(),
+    };
+    let absolute = TimerfdTimerFlags::ABSTIME | TimerfdTimerFlags::CANCEL_ON_SET;
+    set(&timer, absolute, at)?;
+    Ok(timer)
+}
+
+/// A timer for what is left until `at`. A span and not the instant, since what
+/// moves the wall clock of a process in tests moves all instants of timers.
+fn timer(clock: TimerfdClockId, at: Duration, now: impl Fn() -> Duration) -> io::Result<OwnedFd> {
+    let timer = timerfd_create(clock, FLAGS)?;
+    loop {
+        let before = now();
+        let left = timespec(at.saturating_sub(before));
+        set(&timer, TimerfdTimerFlags::empty(), left)?;
+        // This process may have been stopped in between.
+        if now() < before + PROMPT {
+            return Ok(timer);
+        }
     }
-    let timer = timerfd_create(clock, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?;
+}
+
+const FLAGS: TimerfdFlags = TimerfdFlags::NONBLOCK.union(TimerfdFlags::CLOEXEC);
+/// Reading a clock and setting a timer takes less.
+const PROMPT: Duration = Duration::from_millis(1);
+
+fn set(timer: &OwnedFd, flags: TimerfdTimerFlags, mut to: Timespec) -> io::Result<()> {
+    if to.tv_sec == 0 && to.tv_nsec == 0 {
+        // Zero would disarm the timer.
+        to.tv_nsec = 1;
+    }
     let once = Itimerspec {
         it_interval: Timespec {
             tv_sec: 0,
             tv_nsec: 0,
         },
-        it_value: at,
+        it_value: to,
     };
-    timerfd_settime(&timer, flags, &once)?;
-    sys::readable(timer)
+    timerfd_settime(timer, flags, &once)?;
+    Ok(())
 }
 
 async fn wait(timer: &AsyncFd<OwnedFd>) -> Woken {

@@ -54,6 +54,8 @@ pub struct Job<'a> {
     /// How far this host's clock was ahead of the store's at the last answer, at
     /// least; 0 when it was not, or when it has been set since.
     pub ahead: Cell<Ms>,
+    /// A mark ahead of the store's clock was told.
+    pub told_mark: Cell<bool>,
     /// Other hosts whose job was found to differ; each is told once.
     pub told_differences: RefCell<HashSet<String>>,
 }
@@ -397,11 +399,15 @@ impl Asking<'_> {
             return;
         };
         let ahead = before.mark - store_now;
-        if ahead > SKEW_WARNING && self.claim.wanted.firing().is_some() {
+        let marked_ahead = ahead > SKEW_WARNING && self.claim.wanted.firing().is_some();
+        if marked_ahead && !self.job.told_mark.replace(marked_ahead) {
             self.job.tell(&Event::MarkAhead {
                 by: seconds(ahead),
                 reset: ahead > MARK_AHEAD_MAX,
             });
+        }
+        if !marked_ahead {
+            self.job.told_mark.set(false);
         }
         let ours = before.owner == Some(self.claim.owner);
         let told_by_refusal =

@@ -35,6 +35,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 const CONNECT_RETRY: Duration = Duration::from_millis(250);
 /// How long the look at the record at start may take.
 const FIRST_LOOK_TIMEOUT: Duration = Duration::from_secs(2);
+/// A clock that goes back by more was set, not steered.
+const SET_BACK: TimeDelta = TimeDelta::seconds(1);
 /// With a seconds field, so many firings are told at start.
 const FIRST_TOLD: usize = 3;
 
@@ -91,6 +93,8 @@ struct Loop<'a> {
     connect_at: Option<(DateTime<Utc>, DateTime<Utc>)>,
     first_look: Option<Task<'a, FirstLook>>,
     told_next: Option<DateTime<Utc>>,
+    /// The last reading of this host's clock.
+    read: DateTime<Utc>,
     stopping: Option<Signal>,
 }
 
@@ -110,6 +114,7 @@ pub async fn run(job: &Job<'_>, plan: Plan, signals: &mut Signals) -> Leave {
         connect_at: None,
         first_look: Some(job.store.read(FIRST_LOOK_TIMEOUT)),
         told_next: None,
+        read: job.clock.wall(),
         stopping: None,
     };
     schedule.tell_start();
@@ -165,10 +170,16 @@ impl Loop<'_> {
         self.job.clock.wall() - self.ahead()
     }
 
-    /// No more than a firing may be late, should the store's clock be wrong.
+    /// Nothing where the clocks are further apart than a firing may be late: the
+    /// store refuses it then, and says so.
     fn ahead(&self) -> TimeDelta {
-        let most = TimeDelta::from_std(self.plan.start_deadline).unwrap_or(TimeDelta::MAX);
-        TimeDelta::milliseconds(self.job.ahead.get()).min(most)
+        let ahead = TimeDelta::milliseconds(self.job.ahead.get());
+        let within = TimeDelta::from_std(self.plan.start_deadline).unwrap_or(TimeDelta::MAX);
+        if ahead <= within {
+            ahead
+        } else {
+            TimeDelta::zero()
+        }
     }
 
     /// Deals with all that is due, and gives the next firing.
@@ -176,6 +187,7 @@ impl Loop<'_> {
         if self.stopping.is_some() {
             return None;
         }
+        self.follow_clock();
         loop {
             match self.plan.agenda.due(self.now()) {
                 Due::Wait { until } => {
@@ -194,12 +206,27 @@ impl Loop<'_> {
                     self.on_due(firing, startup);
                 }
                 Due::Missed(missed) => self.tell_missed(&missed),
-                Due::ClockSetBack { from, to } => self.job.tell(&Event::ClockSetBack {
-                    by: (from - to).to_std().unwrap_or_default(),
-                }),
+                // Told when the clock was read.
+                Due::ClockSetBack { .. } => {}
                 Due::Ended => return None,
             }
         }
+    }
+
+    /// A clock that was set back is followed. What was started before is not
+    /// started again: the store knows.
+    fn follow_clock(&mut self) {
+        let now = self.job.clock.wall();
+        let back = self.read - now;
+        self.read = now;
+        if back <= SET_BACK {
+            return;
+        }
+        self.job.ahead.set(0);
+        self.plan.agenda.follow(now);
+        self.job.tell(&Event::ClockSetBack {
+            by: back.to_std().unwrap_or_default(),
+        });
     }
 
     fn tell_next(&mut self, until: DateTime<Utc>) {

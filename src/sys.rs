@@ -145,6 +145,12 @@ pub(crate) fn own_group() -> i32 {
     unsafe { libc::getpgrp() }
 }
 
+/// Whether this process leads its session.
+pub(crate) fn is_session_leader() -> bool {
+    // SAFETY: no memory is passed.
+    unsafe { libc::getsid(0) == libc::getpid() }
+}
+
 /// The process group of `pid`, if there is such a process.
 pub(crate) fn group_of(pid: i32) -> Option<i32> {
     // SAFETY: no memory is passed.

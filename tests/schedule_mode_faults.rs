@@ -301,3 +301,34 @@ fn a_connection_is_made_ahead_of_a_firing_and_given_up_after_it() {
     wait_until(secs(3), "it is given up", || redis.clients() == 0);
     drop(run);
 }
+
+#[test]
+fn a_clock_set_back_by_less_than_three_hours_is_followed() {
+    let redis = RedisServer::start();
+    let witness = Witness::default();
+    let dir = tempfile::tempdir().expect("directory");
+    let offset = dir.path().join("offset");
+    std::fs::write(&offset, "+7200\n").expect("offset");
+    let mut run = Solocron::on(&redis, "x")
+        .args(["--tz", "UTC", "--cron", "*/2 * * * * *"])
+        .skew("0")
+        .env(
+            "LD_PRELOAD",
+            support::solocron::faketime().to_str().expect("text"),
+        )
+        .env("FAKETIME_DONT_FAKE_MONOTONIC", "1")
+        .env("FAKETIME_TIMESTAMP_FILE", offset.to_str().expect("text"))
+        .env("FAKETIME_NO_CACHE", "1")
+        .command(witness.job("true"))
+        .spawn();
+    wait_until(secs(8), "the wrong clock is told", || {
+        run.stderr().contains("ahead of the store")
+    });
+    assert!(witness.starts().is_empty());
+    std::fs::write(&offset, "+0\n").expect("offset");
+    witness.wait_starts(2, secs(12));
+    assert!(run.stderr().contains("was set back"), "{}", run.stderr());
+    witness.assert_once_each();
+    run.signal(Signal::TERM);
+    run.wait(secs(3)).assert_code(0);
+}

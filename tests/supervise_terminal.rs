@@ -392,3 +392,46 @@ fn nohup_keeps_a_run_in_the_foreground_past_the_end_of_the_terminal() {
     });
     redis.assert_free("x", secs(1));
 }
+
+#[test]
+fn the_end_of_the_terminal_reaches_the_command_of_a_session_leader() {
+    let dir = directory();
+    let told = dir.path().join("told");
+    let script = format!(
+        "trap 'echo hup >{}; exit 4' HUP; echo up; while :; do sleep 0.05; done",
+        told.display()
+    );
+    let store = format!("file://{}/store", dir.path().display());
+    let binary = env!("CARGO_BIN_EXE_solocron");
+    let words = [
+        "--store",
+        &store,
+        "--lock-name",
+        "x",
+        "--",
+        "sh",
+        "-c",
+        &script,
+    ];
+    let mut pty = Pty::run(&[&[binary][..], &words[..]].concat());
+    pty.wait_text("up", secs(5));
+    pty.close();
+    wait_until(secs(5), "the command is told", || told.exists());
+    assert_eq!(pty.wait(secs(5)), 4);
+}
+
+#[test]
+fn a_job_that_stops_itself_gives_the_prompt_and_fg_goes_on() {
+    let dir = directory();
+    let mut pty = Pty::bash();
+    let line = local(dir.path())
+        .command(["sh", "-c", "kill -STOP $$; echo again; exit 5"])
+        .shell_line();
+    pty.send(&format!("{line}\n"));
+    pty.wait_text("Stopped", secs(5));
+    pty.send("fg\n");
+    pty.wait_text("again", secs(5));
+    pty.send("echo code=$?\n");
+    pty.wait_text("code=5", secs(5));
+    pty.close();
+}

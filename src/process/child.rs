@@ -211,7 +211,14 @@ impl Child {
                 return false;
             }
         }
-        match self.placement.reach(caught, self.sender(caught)) {
+        // At a hang-up the kernel tells the leader of the session alone.
+        let only_us =
+            signal == Signal::HUP && caught.origin == Origin::Kernel && sys::is_session_leader();
+        let reach = match self.placement.reach(caught, self.sender(caught)) {
+            Reach::Nobody if only_us => Reach::Tree,
+            reach => reach,
+        };
+        match reach {
             Reach::Nobody => return false,
             Reach::Command => self.send(signal),
             Reach::Group => self.send_group(signal),

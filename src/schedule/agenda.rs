@@ -95,7 +95,7 @@ impl Agenda {
     pub fn due(&mut self, now: DateTime<Utc>) -> Due {
         if self.latest - now > CORRECTION {
             let from = self.latest;
-            (self.latest, self.served, self.started) = (now, now, now);
+            self.follow(now);
             return Due::ClockSetBack { from, to: now };
         }
         self.latest = self.latest.max(now);
@@ -131,6 +131,13 @@ impl Agenda {
             first,
             last,
         })
+    }
+
+    /// The clock was set back to `now`: goes on from there at once, as cron(8)
+    /// does for all that has a wildcard. An instant that was started before is
+    /// asked for again and refused, since its name is the instant.
+    pub fn follow(&mut self, now: DateTime<Utc>) {
+        (self.latest, self.served, self.started) = (now, now, now);
     }
 
     /// The next firing later than `now` and than all dealt with, for preparing

@@ -214,6 +214,9 @@ impl<'a> Run<'a> {
                 });
             }
             let now = self.job.clock.boot();
+            if !self.started_any && self.is_past_deadline(now) {
+                return Some(End::NotKept);
+            }
             if self.holder.may_start(now) {
                 return None;
             }
@@ -227,6 +230,17 @@ impl<'a> Run<'a> {
                 Happening::Caught(caught) => self.on_signal_alone(&caught),
                 Happening::Time | Happening::Ended(_) => {}
             }
+        }
+    }
+
+    /// Whether the host slept for so long since the grant that the firing is
+    /// too late to start.
+    fn is_past_deadline(&self, now: Boot) -> bool {
+        match self.granted.claim.wanted {
+            Wanted::Firing { start_deadline, .. } => {
+                now > self.granted.sent + crate::info::span(start_deadline)
+            }
+            Wanted::Once { .. } => false,
         }
     }
 
@@ -486,7 +500,7 @@ impl<'a> Run<'a> {
         &mut self,
         sent: Boot,
         answer: &Result<BeatReply, StoreError>,
-        child: Option<&mut Child>,
+        mut child: Option<&mut Child>,
     ) {
         let now = self.job.clock.boot();
         match answer {
@@ -507,6 +521,8 @@ impl<'a> Run<'a> {
         if answer.is_ok() {
             self.failed_beats = 0;
         }
+        // After a sleep the time counts first, then the answer.
+        self.on_time(child.as_deref_mut());
         let actions = self.holder.on_beat(sent, answer.as_ref().ok(), now);
         self.act(actions, child);
     }

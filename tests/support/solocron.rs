@@ -258,7 +258,8 @@ pub fn clear_environment(command: &mut Command) {
 }
 
 /// The library that makes clocks wrong.
-fn faketime() -> PathBuf {
+#[must_use]
+pub fn faketime() -> PathBuf {
     let roots = ["/usr/lib", "/usr/lib64"].map(|r| fs::read_dir(r).ok());
     let dirs = roots
         .into_iter()

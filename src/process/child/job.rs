@@ -32,8 +32,8 @@ impl Child {
     }
 
     /// On CHLD: if the command was stopped from the terminal (Ctrl-Z, reading
-    /// in the background) or by a TSTP sent to us, stops this process too, as
-    /// the shell expects. Returns true after that, when we were continued: the
+    /// in the background), by a TSTP sent to us, or in whatever way while it is
+    /// the foreground job, stops this process too, as the shell expects. Returns true after that, when we were continued: the
     /// lease may have run out meanwhile, and CONT arrives as a signal.
     pub fn follow_stop(&mut self) -> bool {
         let options = libc::WSTOPPED | libc::WNOHANG;
@@ -42,7 +42,8 @@ impl Child {
         };
         let signal = Signal::from_number(signal).unwrap_or(Signal::STOP);
         let from_terminal = matches!(signal, Signal::TSTP | Signal::TTIN | Signal::TTOU);
-        if self.frozen || !(from_terminal || self.suspending) {
+        let is_job = self.placement == Placement::SharedGroup;
+        if self.frozen || !(from_terminal || self.suspending || is_job) {
             return false;
         }
         if self.before.terminal.is_none() {

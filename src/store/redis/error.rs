@@ -80,7 +80,18 @@ impl Scene {
                 let detail = err.detail().unwrap_or_default();
                 self.explain_reply(err.code().unwrap_or("ERR"), detail, script)
             }
-            _ => self.error(Class::Other, format!("{}: {err}", self.at)),
+            ErrorKind::Parse => self.error(
+                Class::Unreachable,
+                format!(
+                    "{} does not answer as Redis does: is there something else on this port?",
+                    self.at
+                ),
+            ),
+            _ => {
+                let text = err.to_string();
+                let first = text.lines().next().unwrap_or_default();
+                self.error(Class::Other, format!("{}: {first}", self.at))
+            }
         }
     }
 

@@ -141,6 +141,16 @@ impl Scene {
                     self.address
                 ),
             )
+        } else if script.is_some()
+            && (detail.contains("attempt to ") || detail.contains("bad argument"))
+        {
+            (
+                Class::KeyMisuse,
+                format!(
+                    "the record {} on {at} is damaged, somebody changed it by hand: delete it (DEL) when nothing runs under this lock",
+                    self.key
+                ),
+            )
         } else if detail.contains("unknown command") && detail.to_ascii_lowercase().contains("eval")
         {
             (
