@@ -95,7 +95,7 @@ impl World {
             }
         };
         inst.claims += 1;
-        inst.shaken = false;
+        inst.shaken = None;
         let owner = Owner(u128::try_from((i + 1) * 10).unwrap() + u128::from(inst.claims));
         let claiming = Claiming {
             firing,
@@ -242,8 +242,9 @@ impl World {
         if current {
             holding.beat = None;
         }
-        if reply.held.is_ok() && reply.now.lease_ms >= self.lost_at {
-            self.insts[i].shaken = false;
+        let since = self.insts[i].shaken;
+        if reply.held.is_ok() && since.is_some_and(|since| reply.now.lease_ms >= since) {
+            self.insts[i].shaken = None;
         }
         let actions = holding
             .holder
@@ -343,7 +344,7 @@ impl World {
             outcome,
         );
         self.send(ctx, i, Body::Free(free));
-        self.insts[i].shaken = false;
+        self.insts[i].shaken = None;
         self.insts[i].mode = Mode::Idle;
         if self.insts[i].leaving {
             self.gone(i);

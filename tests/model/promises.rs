@@ -1,7 +1,7 @@
 //! The promises, each in the words in which it is given, with its limits.
 
-use solocron::lock::OnLockLost;
 use solocron::lock::rules::UNSURE_AFTER;
+use solocron::lock::{OnLockLost, Overlap};
 
 use super::setup::Role;
 use super::trace;
@@ -31,11 +31,19 @@ impl World {
             self.ghost.runner[k] = Some(i);
             let late = grant.started - Self::firing_ms(ctx, k);
             let deadline = i64::try_from(ctx.setup.start_deadline).unwrap();
+            // Under queue the deadline counts from the end of the last run.
+            let late_after_run = match ctx.setup.hosts[i].role {
+                Role::Schedule {
+                    overlap: Overlap::Queue,
+                    ..
+                } => late.min(grant.started - self.ghost.freed_at),
+                _ => late,
+            };
             // Only the store losing its record or its last writes can break
             // this: after a wipe for claims less than 2 s late, after a
             // rollback within the start deadline.
             let forgotten = (self.ghost.wiped[k] && late <= UNSURE_AFTER)
-                || (self.ghost.rolled[k] && late <= deadline);
+                || (self.ghost.rolled[k] && late_after_run <= deadline);
             if self.ghost.starts[k] > 1 && !forgotten {
                 if ctx.setup.one_start() {
                     self.break_promise(ONE_START);
@@ -91,7 +99,7 @@ impl World {
             let over = self.boot(ctx, i) >= holding.holder.valid_until();
             let runs_on =
                 ctx.setup.on_lost == OnLockLost::Continue && holding.holder.lost().is_some();
-            inst.shaken || runs_on || (inst.paused.is_some() && over)
+            inst.shaken.is_some() || runs_on || (inst.paused.is_some() && over)
         })
     }
 

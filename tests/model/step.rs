@@ -143,10 +143,12 @@ impl World {
 
     fn lose_record(&mut self, record: Option<Record>, wipe: bool) {
         let was = self.record.as_ref().and_then(|record| record.owner);
+        self.losses += 1;
+        let since = Some(self.store_time().lease_ms);
         for inst in &mut self.insts {
             match &inst.mode {
-                Mode::Holding(_) => inst.shaken = true,
-                Mode::Claiming(claiming) if Some(claiming.owner) == was => inst.shaken = true,
+                Mode::Holding(_) => inst.shaken = since,
+                Mode::Claiming(claiming) if Some(claiming.owner) == was => inst.shaken = since,
                 _ => {}
             }
         }
@@ -161,8 +163,6 @@ impl World {
         self.ghost.freed.clear();
         self.past.clear();
         self.record = record;
-        self.losses += 1;
-        self.lost_at = self.store_time().lease_ms;
     }
 
     pub fn write(&mut self, record: Option<Record>) {

@@ -104,9 +104,10 @@ impl World {
         let owner = before
             .filter(|record| record.token < token)
             .and_then(|record| record.owner);
+        let since = self.store_time().lease_ms;
         for inst in &mut self.insts {
             if matches!(&inst.mode, Mode::Holding(holding) if Some(holding.owner) == owner) {
-                inst.shaken = true;
+                inst.shaken = Some(since);
             }
         }
     }
@@ -128,6 +129,9 @@ impl World {
         self.change(change);
         if !self.ghost.freed.contains(&free.owner) {
             self.ghost.freed.push(free.owner);
+        }
+        if reply == FreeReply::Freed {
+            self.ghost.freed_at = now.wall_ms();
         }
         if reply == FreeReply::Freed
             && let Some(run) = &free.run

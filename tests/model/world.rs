@@ -98,8 +98,9 @@ pub struct Inst {
     pub cut: bool,
     /// It leaves when its command ends.
     pub leaving: bool,
-    /// The store has lost its record since its last good heartbeat.
-    pub shaken: bool,
+    /// When the store lost its record since its last good heartbeat, on the
+    /// lease clock.
+    pub shaken: Option<Ms>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -135,6 +136,8 @@ pub struct Ghost {
     pub lease_end: Ms,
     /// Which firing it was given for.
     pub lease_for: Option<usize>,
+    /// When a run was last freed, on the wall clock.
+    pub freed_at: Ms,
     /// Owners that the store was told to forget.
     pub freed: Vec<Owner>,
 }
@@ -153,8 +156,6 @@ pub struct World {
     pub losses: u64,
     /// How far its clock was set back.
     pub back: i64,
-    /// When it last lost something, on the lease clock.
-    pub lost_at: Ms,
     pub record: Option<Record>,
     /// The record before its last changes, newest first.
     pub past: Vec<Option<Record>>,
@@ -171,7 +172,6 @@ impl Hash for World {
         self.now.hash(state);
         self.losses.hash(state);
         self.back.hash(state);
-        self.lost_at.hash(state);
         self.record.hash(state);
         self.past.hash(state);
         self.insts.hash(state);
@@ -198,13 +198,12 @@ impl World {
             paused: None,
             cut: false,
             leaving: false,
-            shaken: false,
+            shaken: None,
         };
         Self {
             now: 0,
             losses: 0,
             back: 0,
-            lost_at: 0,
             record,
             past: Vec::new(),
             insts: vec![inst; setup.hosts.len()],
