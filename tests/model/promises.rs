@@ -3,7 +3,7 @@
 use solocron::lock::rules::UNSURE_AFTER;
 use solocron::lock::{OnLockLost, Overlap};
 
-use super::setup::Role;
+use super::setup::{BASE, LEASE_BASE, Role};
 use super::trace;
 use super::world::{Cmd, Ctx, Holding, Mode, Pause, World};
 
@@ -31,12 +31,16 @@ impl World {
             self.ghost.runner[k] = Some(i);
             let late = grant.started - Self::firing_ms(ctx, k);
             let deadline = i64::try_from(ctx.setup.start_deadline).unwrap();
-            // Under queue the deadline counts from the end of the last run.
+            // Under queue the deadline counts from the end of the last run or
+            // lease.
             let late_after_run = match ctx.setup.hosts[i].role {
                 Role::Schedule {
                     overlap: Overlap::Queue,
                     ..
-                } => late.min(grant.started - self.ghost.freed_at),
+                } => {
+                    let lapsed = BASE + (self.ghost.lease_end - LEASE_BASE);
+                    late.min(grant.started - self.ghost.freed_at.max(lapsed))
+                }
                 _ => late,
             };
             // Only the store losing its record or its last writes can break
