@@ -181,18 +181,15 @@ pub struct ZoneDb {
 }
 
 impl ZoneDb {
-    /// The system's database and, before it, the folder named by `TZDIR`.
-    /// Nothing is read yet.
+    /// The system's database, or the one in the folder that `TZDIR` names, as
+    /// the C library takes it: tzset(3). Nothing is read yet.
     #[must_use]
     pub fn new(tzdir: Option<&OsStr>) -> Self {
-        let own = tzdir.filter(|dir| !dir.is_empty()).map(PathBuf::from);
-        Self {
-            directories: own
-                .into_iter()
-                .chain(DIRECTORIES.iter().map(PathBuf::from))
-                .collect(),
-            etc: PathBuf::from("/etc"),
-        }
+        let directories = match tzdir.filter(|dir| !dir.is_empty()) {
+            Some(dir) => vec![PathBuf::from(dir)],
+            None => DIRECTORIES.iter().map(PathBuf::from).collect(),
+        };
+        Self::with_paths(directories, PathBuf::from("/etc"))
     }
 
     /// A database in other folders, and another folder for `localtime` and

@@ -34,7 +34,17 @@ pub(super) fn of_path(path: &Path) -> String {
 
 /// The error for a name that no database has.
 pub(super) fn unknown(given: &str) -> ZoneError {
-    let offset = given.strip_prefix("UTC").unwrap_or(given);
+    // `GMT+2` must not lead to `Etc/GMT+2`, which is two hours behind.
+    let offset = match given.get(..3) {
+        Some(start)
+            if ["utc", "gmt"]
+                .iter()
+                .any(|utc| start.eq_ignore_ascii_case(utc)) =>
+        {
+            &given[3..]
+        }
+        _ => given,
+    };
     let remedy = if offset.starts_with(['+', '-']) {
         "an offset is no zone: write a name like Europe/Berlin, or Etc/GMT-2 for two hours ahead \
          of UTC (the sign is reversed)"

@@ -141,6 +141,10 @@ fn wrong_names_get_the_nearest_ones() {
             "UTC+2",
             "time zone \"UTC+2\" is not known; an offset is no zone",
         ),
+        (
+            "gmt+2",
+            "time zone \"gmt+2\" is not known; an offset is no zone",
+        ),
         ("", "time zone \"\" is not known; write a name like"),
     ] {
         let shown = db.zone(given).unwrap_err().to_string();
@@ -350,11 +354,13 @@ fn the_data_in_use_is_named() {
 }
 
 #[test]
-fn tzdir_comes_before_the_usual_folders() {
+fn tzdir_stands_in_for_the_usual_folders() {
     let files = Files::new(&["Etc/UTC"]);
     files.write("Europe/Berlin", "Asia/Tokyo");
     let db = ZoneDb::new(Some(files.database().as_os_str()));
     assert_eq!(offset(&db.zone("Europe/Berlin").unwrap(), SUMMER), 540);
     assert!(db.describe().contains(files.database().to_str().unwrap()));
+    // What it lacks comes from the copy, not from a database that was not named.
+    assert!(db.zone("Asia/Tokyo").unwrap().is_bundled());
     assert!(!ZoneDb::new(Some(OsStr::new(""))).describe().is_empty());
 }
