@@ -104,28 +104,41 @@ fn two_units(seconds: i64) -> String {
     parts.join(" ")
 }
 
+/// The length of a date.
+const DATE: usize = "2026-03-29".len();
+
 /// Reads the value of `--from`: RFC 3339 with an offset or `Z`; a local time in
 /// `zone` without one; or a date, meaning its first instant there. Seconds may
-/// be left out, and a blank may stand for the `T`. A local time in a gap is
+/// be left out, so may the colon in the offset, and a blank may stand for the
+/// `T` and before the offset, as date(1) writes it. A local time in a gap is
 /// moved on by the gap; of a repeated one the first is meant.
 ///
 /// # Errors
 /// It is none of these; the text says what to write.
 pub fn parse_from(text: &str, zone: &Zone) -> Result<DateTime<Utc>, String> {
     let text = text.trim();
-    let spaced = text.replacen(' ', "T", 1);
-    let formats = ["%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M"];
-    if let Ok(instant) = DateTime::parse_from_rfc3339(&spaced) {
+    let joined = match text.split_at_checked(DATE) {
+        Some((date, time)) => {
+            let mark = if time.starts_with(' ') { "T" } else { "" };
+            format!("{date}{mark}{}", time.replace(' ', ""))
+        }
+        None => text.to_owned(),
+    };
+    if let Ok(instant) = DateTime::parse_from_rfc3339(&joined) {
         return Ok(instant.with_timezone(&Utc));
     }
-    if let Ok(instant) = DateTime::parse_from_str(&spaced, "%Y-%m-%dT%H:%M%#z") {
+    let formats = ["%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M"];
+    if let Some(instant) = formats
+        .iter()
+        .find_map(|format| DateTime::parse_from_str(&joined, &format!("{format}%#z")).ok())
+    {
         return Ok(instant.with_timezone(&Utc));
     }
     let naive = formats
         .iter()
-        .find_map(|format| NaiveDateTime::parse_from_str(&spaced, format).ok())
+        .find_map(|format| NaiveDateTime::parse_from_str(&joined, format).ok())
         .or_else(|| {
-            let date = NaiveDate::parse_from_str(&spaced, "%Y-%m-%d").ok()?;
+            let date = NaiveDate::parse_from_str(&joined, "%Y-%m-%d").ok()?;
             date.and_hms_opt(0, 0, 0)
         });
     naive
