@@ -85,6 +85,12 @@ pub(super) fn parse(expression: &str, lock_name: Option<&str>) -> Result<Parsed,
     let kind = match words.first() {
         None => return Err(form("is empty", FIELD_LIST)),
         Some(word) if word.starts_with('@') => nickname(word, &words[1..])?,
+        Some(word) if word.contains('=') => {
+            return Err(form(
+                format!("begins with {}", quote(word)),
+                "only CRON_TZ=Zone or TZ=Zone may stand before the fields",
+            ));
+        }
         Some(_) => Kind::Calendar(Box::new(calendar(&words, lock_name)?)),
     };
     Ok(Parsed { zone, text, kind })

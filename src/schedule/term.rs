@@ -122,16 +122,30 @@ impl Term<'_> {
             high = 7;
         }
         if low > high {
-            let (field_low, field_high) = self.field.range();
             return Err(self.error(
                 base,
                 "is a range that runs backwards",
                 format!(
-                    "write the smaller value first, or two ranges: {first}-{field_high},{field_low}-{last}"
+                    "write the smaller value first, or {}",
+                    self.around(first, low, last, high)
                 ),
             ));
         }
         Ok((low, high))
+    }
+
+    /// What a range over the end of the field was probably meant to say.
+    fn around(&self, first: &str, low: u16, last: &str, high: u16) -> String {
+        let (field_low, field_high) = self.field.range();
+        let upper = match low {
+            _ if low == field_high => first.to_owned(),
+            _ => format!("{first}-{field_high}"),
+        };
+        let lower = match high {
+            _ if high == field_low => last.to_owned(),
+            _ => format!("{field_low}-{last}"),
+        };
+        format!("a list: {upper},{lower}")
     }
 
     /// A number or, where the field has names, a name.

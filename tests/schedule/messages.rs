@@ -121,6 +121,18 @@ const FIELD_MESSAGES: &[(&str, &str)] = &[
         "day-of-week field: \"5#6\" asks for a week that no month has, days of the week are 0 to 7 or sun to sat, 0 and 7 are Sunday; write 1 to 5 after the #, like 5#2 for the second Friday",
     ),
     (
+        "20-10 * * * *",
+        "minute field: \"20-10\" is a range that runs backwards, minutes are 0 to 59; write the smaller value first, or a list: 20-59,0-10",
+    ),
+    (
+        "* * * dec-jan *",
+        "month field: \"dec-jan\" is a range that runs backwards, months are 1 to 12 or jan to dec; write the smaller value first, or a list: dec,jan",
+    ),
+    (
+        "* * * * 7-1",
+        "day-of-week field: \"7-1\" is a range that runs backwards, days of the week are 0 to 7 or sun to sat, 0 and 7 are Sunday; write the smaller value first, or a list: 7,0-1",
+    ),
+    (
         "*/4294967296 * * * *",
         "minute field: \"*/4294967296\" has a step that is too large, minutes are 0 to 59; write a whole number from 1 after the slash, like */5",
     ),
@@ -140,88 +152,95 @@ fn field_messages() {
     }
 }
 
+/// What is wrong with more than one field; the beginning of each message.
+const WHOLE_MESSAGES: &[(&str, &str)] = &[
+    ("", "is empty; write five fields: minute hour"),
+    ("  \n", "is empty; write five fields: minute hour"),
+    (
+        "*",
+        "has 1 field, 5 to 7 are needed; write five fields: minute hour",
+    ),
+    (
+        "* * * *",
+        "has 4 fields, 5 to 7 are needed; write five fields: minute hour",
+    ),
+    (
+        "* * * * * * * *",
+        "has 8 fields, 5 to 7 are needed; write 5, 6 or 7; the command goes after the options",
+    ),
+    (
+        "*/5 * * * * /opt/report.sh",
+        "has \"/opt/report.sh\" after five fields; leave the command out, it goes after the options",
+    ),
+    (
+        "*/5 * * * * root true",
+        "has \"root\" after five fields; leave the command out",
+    ),
+    (
+        "\"*/5 * * * *\"",
+        "begins with a quote; leave the quotes out, they are for the shell alone",
+    ),
+    ("'@daily'", "begins with a quote; leave the quotes out"),
+    (
+        "/5 * * * *",
+        "minute field: \"/5\" lacks the values before the slash, minutes are 0 to 59; write them, like */5",
+    ),
+    (
+        "@reboot",
+        "@reboot means the start of one machine, which many hosts cannot share; run the command without --cron",
+    ),
+    ("@Reboot", "@reboot means the start of one machine"),
+    (
+        "@fortnightly",
+        "\"@fortnightly\" is no known nickname; write @yearly, @monthly",
+    ),
+    (
+        "@daily 5",
+        "\"@daily\" takes nothing after it, but \"5\" follows; leave that out",
+    ),
+    (
+        "@every",
+        "@every lacks its duration; write a duration of whole seconds, like @every 90s",
+    ),
+    (
+        "@every 90",
+        "@every 90 has no unit; write @every 90s for seconds or @every 90m for minutes",
+    ),
+    (
+        "@every 1500ms",
+        "@every \"1500ms\" is not in whole seconds, 1 or more; write",
+    ),
+    (
+        "@every 0s",
+        "@every \"0s\" is not in whole seconds, 1 or more; write",
+    ),
+    ("@every soon", "@every \"soon\" is no duration; write"),
+    (
+        "@every 200years",
+        "@every \"200years\" is longer than 100 years; write",
+    ),
+    (
+        "0 0 30 2 *",
+        "never fires, no date and time matches all fields; check day-of-month against month",
+    ),
+    (
+        "CRON_TZ= * * * * *",
+        "has a zone prefix without a zone; write CRON_TZ=Europe/Berlin",
+    ),
+    ("TZ=UTC", "is empty; write five fields"),
+    (
+        "cron_tz=UTC 0 3 * * *",
+        "begins with \"cron_tz=UTC\"; only CRON_TZ=Zone or TZ=Zone may stand before the fields",
+    ),
+    (
+        "CRON_TZ=Europe/Berln * * * * *",
+        "time zone \"Europe/Berln\" is not known; nearest: Europe/Berlin",
+    ),
+];
+
 #[test]
 fn whole_expression_messages() {
-    for (expression, message) in [
-        ("", "is empty; write five fields: minute hour"),
-        ("  \n", "is empty; write five fields: minute hour"),
-        (
-            "*",
-            "has 1 field, 5 to 7 are needed; write five fields: minute hour",
-        ),
-        (
-            "* * * *",
-            "has 4 fields, 5 to 7 are needed; write five fields: minute hour",
-        ),
-        (
-            "* * * * * * * *",
-            "has 8 fields, 5 to 7 are needed; write 5, 6 or 7; the command goes after the options",
-        ),
-        (
-            "*/5 * * * * /opt/report.sh",
-            "has \"/opt/report.sh\" after five fields; leave the command out, it goes after the options",
-        ),
-        (
-            "*/5 * * * * root true",
-            "has \"root\" after five fields; leave the command out",
-        ),
-        (
-            "\"*/5 * * * *\"",
-            "begins with a quote; leave the quotes out, they are for the shell alone",
-        ),
-        ("'@daily'", "begins with a quote; leave the quotes out"),
-        (
-            "/5 * * * *",
-            "minute field: \"/5\" lacks the values before the slash, minutes are 0 to 59; write them, like */5",
-        ),
-        (
-            "@reboot",
-            "@reboot means the start of one machine, which many hosts cannot share; run the command without --cron",
-        ),
-        ("@Reboot", "@reboot means the start of one machine"),
-        (
-            "@fortnightly",
-            "\"@fortnightly\" is no known nickname; write @yearly, @monthly",
-        ),
-        (
-            "@daily 5",
-            "\"@daily\" takes nothing after it, but \"5\" follows; leave that out",
-        ),
-        (
-            "@every",
-            "@every lacks its duration; write a duration of whole seconds, like @every 90s",
-        ),
-        (
-            "@every 90",
-            "@every 90 has no unit; write @every 90s for seconds or @every 90m for minutes",
-        ),
-        (
-            "@every 1500ms",
-            "@every \"1500ms\" is not in whole seconds, 1 or more; write",
-        ),
-        (
-            "@every 0s",
-            "@every \"0s\" is not in whole seconds, 1 or more; write",
-        ),
-        ("@every soon", "@every \"soon\" is no duration; write"),
-        (
-            "@every 200years",
-            "@every \"200years\" is longer than 100 years; write",
-        ),
-        (
-            "0 0 30 2 *",
-            "never fires, no date and time matches all fields; check day-of-month against month",
-        ),
-        (
-            "CRON_TZ= * * * * *",
-            "has a zone prefix without a zone; write CRON_TZ=Europe/Berlin",
-        ),
-        ("TZ=UTC", "is empty; write five fields"),
-        (
-            "CRON_TZ=Europe/Berln * * * * *",
-            "time zone \"Europe/Berln\" is not known; nearest: Europe/Berlin",
-        ),
-    ] {
+    for (expression, message) in WHOLE_MESSAGES {
         let shown = refusal(expression, None, Some("publish"));
         let wanted = format!("schedule {expression:?}: {message}");
         assert!(shown.starts_with(&wanted), "{shown}\n{wanted}");
