@@ -143,7 +143,10 @@ fn option(spec: &Spec) -> Arg {
     match spec.takes {
         // A value that begins with a hyphen is told to be wrong as a value.
         Takes::One(name) => arg.value_name(name).allow_hyphen_values(true),
-        Takes::Many(name) => arg.value_name(name).action(ArgAction::Append),
+        Takes::Many(name) => arg
+            .value_name(name)
+            .action(ArgAction::Append)
+            .allow_hyphen_values(true),
         Takes::File(name) => arg.value_name(name).value_hint(ValueHint::FilePath),
         Takes::Choice(_, words) => arg
             .value_name(spec.value_name())
