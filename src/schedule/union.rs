@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::fmt::Write as _;
 
 use chrono::{DateTime, SecondsFormat, Utc};
+use jiff::Timestamp;
 
 use super::error::{Problem, ScheduleError};
 use super::naive::Naive;
@@ -201,7 +202,8 @@ impl Schedule {
     }
 
     /// The first firing strictly later than `after`, if there is one within
-    /// 400 years.
+    /// 400 years and before the end of the year 9999, up to which there are
+    /// zone rules and RFC 3339 can write it.
     #[must_use]
     pub fn next(&self, after: DateTime<Utc>) -> Option<DateTime<Utc>> {
         self.next_in_zone(after).map(|(firing, _)| firing)
@@ -216,7 +218,8 @@ impl Schedule {
             .entries
             .iter()
             .filter_map(|entry| Some((entry.next(&self.zones, after)?, entry.zone)))
-            .min_by_key(|(firing, _)| *firing)?;
+            .min_by_key(|(firing, _)| *firing)
+            .filter(|(firing, _)| *firing <= Timestamp::MAX.as_second())?;
         Some((DateTime::from_timestamp(firing, 0)?, &self.zones[zone]))
     }
 
