@@ -4,7 +4,7 @@
 use std::cell::{Cell, RefCell};
 use std::env;
 use std::ffi::{OsStr, OsString};
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -41,10 +41,10 @@ const KEEP_MIN: Duration = Duration::from_secs(24 * 60 * 60);
 #[must_use]
 pub fn run(inherited: &Inherited) -> Leave {
     match understand() {
-        Ok(Said::Print(text)) => {
-            print(&text);
-            Leave::With(Exit::Success.code())
-        }
+        Ok(Said::Print(text)) => print(&text).map_or_else(
+            |failure| failure.told(),
+            |()| Leave::With(Exit::Success.code()),
+        ),
         Ok(Said::Config(config)) => {
             let result = match &config.task {
                 Task::Next(next) => print_next(next, config.log_format),
@@ -103,10 +103,19 @@ fn understand() -> Result<Said, UsageError> {
     Config::new(&words, &around).map(|config| Said::Config(Box::new(config)))
 }
 
-/// Prints on standard output. Nobody reading is no failure.
-fn print(text: &str) {
+fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    printed(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+}
+
+/// Nobody reading any more is no failure; an answer that is lost is one.
+fn printed(written: io::Result<()>) -> Result<(), Failure> {
+    match written {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::System("cannot write to standard output", error))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn zone_db() -> ZoneDb {
@@ -126,26 +135,28 @@ fn schedule(when: &When, lock_name: Option<&str>) -> Result<Schedule, Failure> {
 fn print_next(next: &Next, format: LogFormat) -> Result<Leave, Failure> {
     let schedule = schedule(&next.when, next.lock_name.as_deref())?;
     let now = SystemClock.wall();
-    let mut after = match &next.from {
+    let after = match &next.from {
         Some(from) => text::parse_from(from, schedule.zone())
             .map_err(|error| Failure::usage(format!("--from: {error}")))?,
         None => now,
     };
+    // Without any firing the output would be empty, and nobody told.
+    schedule.check_future(after).map_err(Failure::usage)?;
     let to_terminal = io::stdout().is_terminal();
-    let mut out = String::new();
-    for _ in 0..next.count {
-        let Some((firing, zone)) = schedule.next_in_zone(after) else {
-            break;
-        };
-        out.push_str(&match format {
-            LogFormat::Json => text::json_line(firing, zone, now),
-            LogFormat::Text if to_terminal => text::terminal_line(firing, zone, now),
-            LogFormat::Text => text::plain_line(firing, zone),
+    let mut out = BufWriter::new(io::stdout().lock());
+    let count = usize::try_from(next.count).unwrap_or(usize::MAX);
+    let written = schedule
+        .firings(after)
+        .take(count)
+        .try_for_each(|(firing, zone)| {
+            let line = match format {
+                LogFormat::Json => text::json_line(firing, zone, now),
+                LogFormat::Text if to_terminal => text::terminal_line(firing, zone, now),
+                LogFormat::Text => text::plain_line(firing, zone),
+            };
+            writeln!(out, "{line}")
         });
-        out.push('\n');
-        after = firing;
-    }
-    print(&out);
+    printed(written.and_then(|()| out.flush()))?;
     Ok(Leave::With(Exit::Success.code()))
 }
 
@@ -161,7 +172,7 @@ fn print_status(asked: &config::Status, config: &Config) -> Result<Leave, Failur
         .block_on(status_mode::read(&*store, &SystemClock))
         .map_err(Failure::Store)?;
     let status = Status::new(&asked.lock.name, store.place(), record.as_ref(), now, next);
-    print(&status.render(config.log_format));
+    print(&status.render(config.log_format))?;
     Ok(Leave::With(status.exit().code()))
 }
 
