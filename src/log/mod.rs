@@ -97,6 +97,7 @@ fn lazily<F: Fn() -> String>(make: F) -> impl std::fmt::Display {
 struct Repeats {
     store: Option<Trouble>,
     skips: Skips,
+    told_waiting: Option<Boot>,
 }
 
 struct Trouble {
@@ -125,7 +126,11 @@ impl Repeats {
                 ..
             } => Some(String::new()),
             Event::Skipped { .. } => self.pass_skip(now),
-            Event::Started { .. } | Event::Stopped { .. } => Some(self.skips.counted()),
+            Event::Started { .. } | Event::Stopped { .. } => {
+                self.told_waiting = None;
+                Some(self.skips.counted())
+            }
+            Event::Waiting { .. } => self.pass_waiting(now),
             _ => Some(String::new()),
         }
     }
@@ -149,6 +154,15 @@ impl Repeats {
             held_back: 0,
         });
         Some(added)
+    }
+
+    /// Every firing waits behind one long run.
+    fn pass_waiting(&mut self, now: Boot) -> Option<String> {
+        if self.told_waiting.is_some_and(|at| now < at + REPEAT_AFTER) {
+            return None;
+        }
+        self.told_waiting = Some(now);
+        Some(String::new())
     }
 
     fn pass_skip(&mut self, now: Boot) -> Option<String> {
@@ -382,5 +396,19 @@ mod tests {
         let counted = told(" (5 more skipped firings not shown)");
         assert_eq!(repeats.pass(&started, s(75)), counted);
         assert_eq!(repeats.pass(&started, s(76)), told(""));
+    }
+
+    #[test]
+    fn a_wait_is_told_once_a_minute_until_something_starts() {
+        let waiting = Event::Waiting { holder: None };
+        let mut repeats = Repeats::default();
+        assert_eq!(repeats.pass(&waiting, s(0)), told(""));
+        assert_eq!(repeats.pass(&waiting, s(59)), None);
+        assert_eq!(repeats.pass(&waiting, s(60)), told(""));
+        let stopped = Event::Stopped {
+            reason: String::new(),
+        };
+        repeats.pass(&stopped, s(61));
+        assert_eq!(repeats.pass(&waiting, s(61)), told(""));
     }
 }
