@@ -57,6 +57,7 @@ fn ctrl_c_once(bench: &Bench) -> String {
     // A shell that sees its job die of the key gives up the rest of the line.
     let prompt = || pty.screen().matches("ready$ ").count() >= 2;
     let _ = eventually(secs(3), || code().is_some() || prompt());
+    let _ = eventually(ms(500), || bench.lines("got").contains(&"INT".to_owned()));
     let code = code().unwrap_or_else(|| {
         let word = if prompt() { "tool dies" } else { "no prompt" };
         word.to_owned()
