@@ -297,6 +297,8 @@ impl Child {
         orphans::reap();
         let group = match self.placement {
             Placement::OwnGroup if sys::kill(-self.pid, 0).is_err() => return 0,
+            // Some, and nobody tells how many.
+            Placement::OwnGroup if !descendants::visible() => return 1,
             Placement::OwnGroup => self.pid,
             Placement::SharedGroup if !orphans::any_child() => return 0,
             Placement::SharedGroup => sys::own_group(),
@@ -306,8 +308,13 @@ impl Child {
     }
 
     fn group_lives(&self) -> bool {
-        self.placement == Placement::OwnGroup
-            && !orphans::adopting()
+        if self.placement == Placement::SharedGroup {
+            return false;
+        }
+        if !descendants::visible() {
+            return sys::kill(-self.pid, 0).is_ok();
+        }
+        !orphans::adopting()
             && descendants::all()
                 .iter()
                 .any(|process| process.group == self.pid && process.runs())
@@ -342,8 +349,9 @@ impl Child {
         }
         // Looked at first: once the command is gone, the ties may be too.
         let tree = self.tree();
-        // Once the command is reaped, its number may become another group's.
-        let by_group = self.ended.is_none() || !orphans::adopting();
+        // Once the command is reaped, its number may become another group's;
+        // where nothing else leads to the rest of it, it still stands for them.
+        let by_group = self.ended.is_none() || !orphans::adopting() || !descendants::visible();
         if by_group {
             self.send_group(signal);
         }

@@ -61,11 +61,16 @@ impl Process {
     }
 }
 
-/// Every process; empty when `/proc` is missing or shows another PID namespace.
-pub(super) fn all() -> Vec<Process> {
+/// Whether `/proc` shows this PID namespace.
+pub(super) fn visible() -> bool {
     let own = fs::read_link("/proc/self").ok();
     let own = own.and_then(|link| link.to_str()?.parse::<u32>().ok());
-    if own != Some(std::process::id()) {
+    own == Some(std::process::id())
+}
+
+/// Every process; empty unless they are [`visible`].
+pub(super) fn all() -> Vec<Process> {
+    if !visible() {
         return Vec::new();
     }
     let Ok(entries) = fs::read_dir("/proc") else {
