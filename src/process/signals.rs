@@ -205,7 +205,7 @@ const PASSING: [Signal; 5] = [
 /// The signals whose action is changed in our process and has to be set back
 /// in the command. Rust's runtime ignores PIPE.
 pub(super) fn changed() -> impl Iterator<Item = Signal> {
-    let others = [Signal::PIPE, Signal::TTOU];
+    let others = [Signal::PIPE, Signal::TTOU, Signal::XFSZ];
     STOPPING.into_iter().chain(PASSING).chain(others)
 }
 
@@ -236,6 +236,7 @@ impl Signals {
         let numbers = caught.iter().map(|signal| signal.number());
         let delivery = SignalDelivery::with_pipe(read, write, WithOrigin::default(), numbers)?;
         sys::set_ignored(Signal::TTOU.number(), true);
+        sys::set_ignored(Signal::XFSZ.number(), true);
         orphans::adopt();
         let mask = caught.iter().fold(*inherited.mask(), |mask, signal| {
             mask.without(signal.number())
