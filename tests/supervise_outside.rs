@@ -446,6 +446,52 @@ fn limits_mask_and_directory_are_as_without_the_prefix() {
 }
 
 #[test]
+fn a_limit_of_file_sizes_costs_messages_and_not_the_schedule() {
+    let (place, witness) = (Place::Redis(RedisServer::start()), Witness::default());
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let log = dir.path().join("log");
+    let line = talker(&place, &witness);
+    // In blocks of 512 or 1024 bytes; the witness stays below.
+    let script = format!("ulimit -f 1; exec {line} 2>'{}'", log.display());
+    let mut run = Solocron::program("sh".as_ref())
+        .args(["-c", &script])
+        .spawn();
+    wait_until(secs(10), "the log is full", || {
+        fs::metadata(&log).is_ok_and(|log| log.len() >= 512)
+    });
+    goes_on(&place, &witness, 1);
+    run.signal(Signal::TERM);
+    run.wait(secs(3)).assert_code(0).assert_clean();
+    place.assert_free("x");
+    // The command has the signal as it would have it without the prefix.
+    let out = place.run("x").sh("grep SigIgn /proc/self/status").run();
+    let text = out.out();
+    let mask = text.split_whitespace().nth(1).expect("a mask");
+    let mask = u64::from_str_radix(mask, 16).expect("a mask");
+    assert_eq!(mask & (1 << 24), 0, "{text}");
+}
+
+#[test]
+fn a_forced_stop_without_proc_takes_the_whole_group() {
+    let place = local();
+    let line = "(trap '' TERM; exec sleep 7797) & exec sleep 7798";
+    let run = place
+        .run("x")
+        .args(["--timeout", "300ms", "--kill-after", "300ms"]);
+    let line = run.sh(line).shell_line();
+    let script = format!("umount -l /proc; exec {line}");
+    let out = Solocron::program("sh".as_ref())
+        .args(["-c", &script])
+        .under(["unshare", "--mount"])
+        .run();
+    out.assert_code(137);
+    for seconds in ["7797", "7798"] {
+        assert!(proc::with_args(&["sleep", seconds]).is_empty(), "{seconds}");
+    }
+    place.assert_free("x");
+}
+
+#[test]
 fn few_descriptors_are_enough_or_said_to_be_too_few() {
     let place = local();
     for descriptors in [4, 6, 8, 12, 13, 14, 24] {
