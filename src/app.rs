@@ -5,6 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, BufWriter, IsTerminal, Write};
+use std::panic::{self, AssertUnwindSafe};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -32,6 +33,9 @@ use crate::schedule_mode::{self, Plan};
 use crate::status_mode::{self, Status};
 use crate::store::redis::tls::{Roots, TlsOptions};
 use crate::store::{self, Location, Store, StoreOptions, file};
+
+/// Names looked up at a time; more of them wait for one that hangs.
+const LOOKUPS: usize = 8;
 
 /// A record is kept this long at least.
 const KEEP_MIN: Duration = Duration::from_secs(24 * 60 * 60);
@@ -176,11 +180,32 @@ fn print_status(asked: &config::Status, config: &Config) -> Result<Leave, Failur
     Ok(Leave::With(status.exit().code()))
 }
 
+/// A runtime on this thread, and another thread where names are looked up.
+///
+/// That one stays: should no thread be to be had later (a limit on processes
+/// that a command has reached), the runtime makes do with those it has, but
+/// panics if it has none.
 fn runtime() -> Result<Runtime, Failure> {
-    Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::System("cannot set up", error))
+    let build = || {
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .thread_keep_alive(Duration::MAX)
+            .max_blocking_threads(LOOKUPS)
+            .build()?;
+        first_thread(&runtime)?;
+        Ok(runtime)
+    };
+    build().map_err(|error: io::Error| Failure::System("cannot set up", error))
+}
+
+/// The runtime has no other way than to panic to say that there is no thread.
+fn first_thread(runtime: &Runtime) -> io::Result<()> {
+    let loud = panic::take_hook();
+    panic::set_hook(Box::new(|_| {}));
+    let started = panic::catch_unwind(AssertUnwindSafe(|| runtime.spawn_blocking(|| ())));
+    panic::set_hook(loud);
+    let none = |_| io::Error::other("no thread to be had (a limit on processes?)");
+    started.map(drop).map_err(none)
 }
 
 fn start_log(config: &Config) {
