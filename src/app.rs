@@ -170,8 +170,9 @@ fn print_status(asked: &config::Status, config: &Config) -> Result<Leave, Failur
         None => None,
     };
     start_log(config);
-    let runtime = runtime()?;
-    let store = open(&asked.lock)?;
+    let location = location(&asked.lock)?;
+    let runtime = runtime(&location)?;
+    let store = open(&asked.lock, &location)?;
     let (record, now) = runtime
         .block_on(status_mode::read(&*store, &SystemClock))
         .map_err(Failure::Store)?;
@@ -180,19 +181,24 @@ fn print_status(asked: &config::Status, config: &Config) -> Result<Leave, Failur
     Ok(Leave::With(status.exit().code()))
 }
 
-/// A runtime on this thread, and another thread where names are looked up.
+/// A runtime on this thread; and another thread where `location` has names to
+/// be looked up.
 ///
 /// That one stays: should no thread be to be had later (a limit on processes
 /// that a command has reached), the runtime makes do with those it has, but
 /// panics if it has none.
-fn runtime() -> Result<Runtime, Failure> {
+fn runtime(location: &Location) -> Result<Runtime, Failure> {
     let build = || {
         let runtime = Builder::new_current_thread()
             .enable_all()
             .thread_keep_alive(Duration::MAX)
             .max_blocking_threads(LOOKUPS)
             .build()?;
-        first_thread(&runtime)?;
+        if let Location::Redis(url) = location
+            && url.kind.has_names()
+        {
+            first_thread(&runtime)?;
+        }
         Ok(runtime)
     };
     build().map_err(|error: io::Error| Failure::System("cannot set up", error))
@@ -223,9 +229,12 @@ fn start_log(config: &Config) {
     log::start(config.log_format, level, colour);
 }
 
-fn open(lock: &LockAt) -> Result<Box<dyn Store>, Failure> {
-    let location = Location::parse(&lock.store.text)
-        .map_err(|error| Failure::usage(format!("{}: {error}", lock.store.source)))?;
+fn location(lock: &LockAt) -> Result<Location, Failure> {
+    Location::parse(&lock.store.text)
+        .map_err(|error| Failure::usage(format!("{}: {error}", lock.store.source)))
+}
+
+fn open(lock: &LockAt, location: &Location) -> Result<Box<dyn Store>, Failure> {
     let local_dir = match location {
         Location::Local => Some(local_dir()?),
         _ => None,
@@ -236,7 +245,7 @@ fn open(lock: &LockAt) -> Result<Box<dyn Store>, Failure> {
         tls: &tls(lock),
         local_dir: local_dir.as_deref(),
     };
-    store::open(&location, &options).map_err(Failure::usage)
+    store::open(location, &options).map_err(Failure::usage)
 }
 
 fn local_dir() -> Result<PathBuf, Failure> {
@@ -273,8 +282,9 @@ fn run_job(said: &config::Job, config: &Config, inherited: &Inherited) -> Result
     };
     start_log(config);
     // From here on requests wait in the runtime, which the store needs.
-    let runtime = runtime()?;
-    let store = open(&said.lock)?;
+    let location = location(&said.lock)?;
+    let runtime = runtime(&location)?;
+    let store = open(&said.lock, &location)?;
     let command = command(said, &*store, inherited)?;
     let log = Log::new(&said.lock.name, &SystemClock);
     for warning in &config.warnings {

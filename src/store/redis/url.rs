@@ -69,6 +69,19 @@ pub enum Kind {
     Cluster(Vec<Node>),
 }
 
+impl Kind {
+    /// Whether a host is given by a name, which has to be looked up.
+    #[must_use]
+    pub fn has_names(&self) -> bool {
+        let is_name = |node: &Node| node.host.parse::<IpAddr>().is_err();
+        match self {
+            Self::Tcp(node) => is_name(node),
+            Self::Unix(_) => false,
+            Self::Sentinel { nodes, .. } | Self::Cluster(nodes) => nodes.iter().any(is_name),
+        }
+    }
+}
+
 /// A parsed Redis address.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RedisUrl {
