@@ -1,19 +1,16 @@
-//! What solocron's surroundings do to it: it is killed, its messages find no
-//! reader, no process is to be had, systemd listens.
+//! What solocron's surroundings do to it: it is killed, no process is to be had,
+//! limits are low, systemd listens.
 
 mod support;
 
-use std::fs::{self, OpenOptions};
-use std::io::Read;
-use std::os::fd::OwnedFd;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-use std::os::unix::net::{UnixDatagram, UnixStream};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use support::fleet::{EACH_SECOND, at, soon};
 use support::witness::f64_of;
-use support::{Place, Pty, RedisServer, Running, Signal, Solocron, Witness, proc};
-use support::{eventually, long, ms, now_ms, secs, wait_until};
+use support::{Place, Pty, RedisServer, Signal, Solocron, Witness, proc};
+use support::{eventually, ms, now_ms, secs, wait_until};
 
 fn local() -> Place {
     let [_, place] = Place::each();
@@ -84,214 +81,50 @@ fn kill_of_a_job_in_the_foreground_of_a_terminal_is_one_stop() {
     place.assert_free("x");
 }
 
-/// Runs a shell line with this as its standard error, in a session of its own.
-fn with_stderr(line: &str, stderr: impl Into<Stdio>) -> Loud {
-    let mut command = Command::new("setsid");
-    command.args(["sh", "-c", &format!("exec {line}")]);
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(stderr);
-    support::solocron::clear_environment(&mut command);
-    Loud(command.spawn().expect("setsid, of util-linux"))
-}
-
-struct Loud(std::process::Child);
-
-impl Loud {
-    fn pid(&self) -> i32 {
-        i32::try_from(self.0.id()).expect("a pid")
-    }
-
-    /// Sends TERM; its status, which must come within 3 s.
-    fn stop(mut self) -> Option<i32> {
-        proc::signal(self.pid(), Signal::TERM);
-        let mut status = None;
-        wait_until(secs(3), "its end", || {
-            status = self.0.try_wait().expect("its state");
-            status.is_some()
-        });
-        status.and_then(|status| status.code())
-    }
-}
-
-impl Drop for Loud {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// A schedule that says as much as it can, whose command holds the lock longer
-/// than its ttl: four heartbeats a run.
-fn talker(place: &Place, witness: &Witness) -> String {
-    let run = place
-        .run("x")
-        .args(EACH_SECOND)
-        .args(["--ttl", "1s", "-vvv"]);
-    run.command(witness.job("exec >/dev/null 2>&1; sleep 1.4; w worked"))
-        .shell_line()
-}
-
-/// The schedule goes on: its runs work to their end, with the lock held.
-fn goes_on(place: &Place, witness: &Witness, runs: usize) {
-    let before = witness.of("worked").len();
-    wait_until(secs(5), "a run", || {
-        witness.starts().len() > witness.of("end").len()
-    });
-    std::thread::sleep(ms(1150));
-    let held = place.held("x") || witness.starts().len() == witness.of("end").len();
-    assert!(held, "the lease is renewed");
-    wait_until(secs(12), "runs that work to their end", || {
-        witness.of("worked").len() >= before + runs
-    });
-    assert_eq!(witness.by_firing().len(), witness.starts().len());
-}
-
-#[test]
-fn a_reader_that_is_gone_stops_nothing() {
-    let (place, witness) = (local(), Witness::default());
-    let (reader, writer) = std::io::pipe().expect("a pipe");
-    let run = with_stderr(&talker(&place, &witness), writer);
-    witness.wait_starts(1, secs(10));
-    drop(reader);
-    goes_on(&place, &witness, 2);
-    assert_eq!(run.stop(), Some(0));
-    place.assert_free("x");
-}
-
-/// Fills what `write` writes to until it takes no more.
-fn fill(mut write: impl FnMut(&[u8]) -> std::io::Result<usize>) {
-    let block = [b'.'; 1024];
-    while write(&block).is_ok() {}
-    while write(b".").is_ok() {}
-}
-
-#[test]
-fn a_reader_that_reads_nothing_stops_nothing() {
-    let (place, witness) = (local(), Witness::default());
-    let (reader, writer) = std::io::pipe().expect("a pipe");
-    // Through a description of its own: the one that is handed on blocks.
-    let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&writer));
-    let own = OpenOptions::new()
-        .write(true)
-        .custom_flags(0o4000)
-        .open(path);
-    let own = own.expect("the pipe once more");
-    fill(|bytes| std::io::Write::write(&mut &own, bytes));
-    let run = with_stderr(&talker(&place, &witness), writer);
-    goes_on(&place, &witness, 2);
-    assert_eq!(run.stop(), Some(0));
-    place.assert_free("x");
-    drop(reader);
-}
-
-#[test]
-fn a_slow_reader_stops_nothing_and_is_told_what_it_missed() {
-    let (place, witness) = (local(), Witness::default());
-    let (mut reader, writer) = std::io::pipe().expect("a pipe");
-    let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&writer));
-    let own = OpenOptions::new()
-        .write(true)
-        .custom_flags(0o4000)
-        .open(path);
-    let own = own.expect("the pipe once more");
-    fill(|bytes| std::io::Write::write(&mut &own, bytes));
-    drop(own);
-    let run = with_stderr(&talker(&place, &witness), writer);
-    goes_on(&place, &witness, 1);
-    let slow = std::thread::spawn(move || {
-        let mut all = Vec::new();
-        let mut buffer = [0; 512];
-        while let Ok(n @ 1..) = reader.read(&mut buffer) {
-            all.extend(&buffer[..n]);
-            std::thread::sleep(ms(5));
-        }
-        String::from_utf8_lossy(&all).into_owned()
-    });
-    goes_on(&place, &witness, 2);
-    assert_eq!(run.stop(), Some(0));
-    let read = slow.join().expect("the reader");
-    assert!(read.contains("lines were dropped"), "{read}");
-    // No line is torn: each begins with the time or is the note.
-    let lines = read.trim_start_matches('.').lines();
-    let whole = |line: &str| line.starts_with("20") || line.starts_with("solocron warning");
-    let torn: Vec<&str> = lines.filter(|line| !whole(line)).collect();
-    assert!(torn.is_empty(), "{torn:?}");
-    place.assert_free("x");
-}
-
-/// As under systemd.
-#[test]
-fn a_socket_that_nobody_reads_stops_nothing() {
-    let (place, witness) = (local(), Witness::default());
-    let (reader, writer) = UnixStream::pair().expect("a socket");
-    writer.set_nonblocking(true).expect("mode");
-    fill(|bytes| std::io::Write::write(&mut &writer, bytes));
-    writer.set_nonblocking(false).expect("mode");
-    let run = with_stderr(&talker(&place, &witness), OwnedFd::from(writer));
-    goes_on(&place, &witness, 2);
-    assert_eq!(run.stop(), Some(0));
-    place.assert_free("x");
-    drop(reader);
-}
-
-#[test]
-fn a_full_disk_and_a_closed_stream_stop_nothing() {
-    std::thread::scope(|scope| {
-        for redirection in ["2>/dev/full", "2>&-", "2>&- >&- <&-"] {
-            scope.spawn(move || {
-                let (place, witness) = (local(), Witness::default());
-                let line = format!("{} {redirection}", talker(&place, &witness));
-                let run = with_stderr(&line, Stdio::null());
-                goes_on(&place, &witness, 2);
-                assert_eq!(run.stop(), Some(0), "{redirection}");
-                place.assert_free("x");
-            });
-        }
-    });
-}
-
-#[test]
-fn a_terminal_that_is_held_with_ctrl_s_stops_nothing() {
-    let (place, witness) = (local(), Witness::default());
-    let pty = Pty::bash();
-    pty.send(&format!("{}; echo \"code=$?\"\n", talker(&place, &witness)));
-    witness.wait_starts(1, secs(10));
-    pty.send("\x13");
-    goes_on(&place, &witness, 2);
-    pty.send("\x11");
-    goes_on(&place, &witness, 1);
-    pty.send("\x03");
-    pty.wait_text("code=0", secs(4));
-    place.assert_free("x");
-}
-
-#[test]
-fn firings_behind_one_long_run_do_not_flood_the_log() {
-    let redis = RedisServer::start();
-    let mut holder = Solocron::on(&redis, "x").sh("sleep 30").spawn();
-    wait_until(secs(5), "held", || redis.held("x"));
-    let run = |label: &str| {
-        let run = Solocron::on(&redis, "x").args(EACH_SECOND);
-        run.args(["--start-deadline", "1s"])
-            .label(label)
-            .command(["true"])
-            .spawn()
+/// What a process is born with.
+fn signal_sets(text: &str) -> [u64; 2] {
+    let of = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        let mask = line.unwrap_or_else(|| panic!("no {name} in {text:?}"));
+        u64::from_str_radix(mask.trim(), 16).expect("a mask")
     };
-    let mut all: Vec<Running> = ["a", "b", "c"].into_iter().map(run).collect();
-    std::thread::sleep(secs(if long() { 20 } else { 6 }));
-    for run in &mut all {
+    [of("SigBlk:"), of("SigIgn:")]
+}
+
+#[test]
+fn inherited_signals_are_the_commands_in_both_modes_and_pipe_is_not_ignored() {
+    let bit = |signal: Signal| 1_u64 << (signal.as_raw() - 1);
+    let outer = ["HUP", "PIPE", "USR2"].map(|name| format!("--ignore-signal={name}"));
+    let outer = [
+        &["env".to_owned(), "--block-signal=USR1".to_owned()][..],
+        &outer,
+    ]
+    .concat();
+    let shows = ["grep", "^Sig", "/proc/self/status"];
+    for scheduled in [false, true] {
+        let place = local();
+        let run = place.run("x").under(&outer).command(shows);
+        let run = if scheduled {
+            run.args(EACH_SECOND)
+        } else {
+            run
+        };
+        let mut run = run.spawn();
+        wait_until(secs(5), "it shows them", || {
+            String::from_utf8_lossy(&run.stdout()).contains("SigCgt")
+        });
+        let [blocked, ignored] = signal_sets(&String::from_utf8_lossy(&run.stdout()));
+        assert_eq!(blocked, bit(Signal::USR1));
+        // Without the two that the C library keeps for itself.
+        let ignored = ignored & !(0b11 << 31);
+        assert_eq!(ignored, bit(Signal::HUP) | bit(Signal::USR2), "{scheduled}");
         run.signal(Signal::TERM);
-        let out = run.wait(secs(3));
-        out.assert_code(0);
-        let count = |words: &str| out.stderr.matches(words).count();
-        assert_eq!(count("waiting for the lock"), 1, "{}", out.stderr);
-        let skips = count("not started");
-        assert!((1..=10).contains(&skips), "{skips}: {}", out.stderr);
+        run.wait(secs(2)).assert_code(0);
     }
-    holder.signal(Signal::TERM);
-    let _ = holder.wait(secs(3));
+    let yes = local().run("x").under(&outer).command(["yes"]).shell_line();
+    let line = format!("{yes} | head -n 1; echo ${{PIPESTATUS[0]}}");
+    let out = Solocron::program("bash".as_ref()).args(["-c", &line]).run();
+    assert_eq!(out.out(), "y\n141\n");
 }
 
 #[test]
@@ -443,32 +276,6 @@ fn limits_mask_and_directory_are_as_without_the_prefix() {
     ours.assert_code(0);
     assert!(bare.out().contains("0027"), "{}", bare.out());
     assert_eq!(ours.out(), bare.out());
-}
-
-#[test]
-fn a_limit_of_file_sizes_costs_messages_and_not_the_schedule() {
-    let (place, witness) = (Place::Redis(RedisServer::start()), Witness::default());
-    let dir = tempfile::tempdir().expect("temporary directory");
-    let log = dir.path().join("log");
-    let line = talker(&place, &witness);
-    // In blocks of 512 or 1024 bytes; the witness stays below.
-    let script = format!("ulimit -f 1; exec {line} 2>'{}'", log.display());
-    let mut run = Solocron::program("sh".as_ref())
-        .args(["-c", &script])
-        .spawn();
-    wait_until(secs(10), "the log is full", || {
-        fs::metadata(&log).is_ok_and(|log| log.len() >= 512)
-    });
-    goes_on(&place, &witness, 1);
-    run.signal(Signal::TERM);
-    run.wait(secs(3)).assert_code(0).assert_clean();
-    place.assert_free("x");
-    // The command has the signal as it would have it without the prefix.
-    let out = place.run("x").sh("grep SigIgn /proc/self/status").run();
-    let text = out.out();
-    let mask = text.split_whitespace().nth(1).expect("a mask");
-    let mask = u64::from_str_radix(mask, 16).expect("a mask");
-    assert_eq!(mask & (1 << 24), 0, "{text}");
 }
 
 #[test]
