@@ -1,6 +1,5 @@
 //! The loop of a single run: claim, run, leave.
 
-use std::cell::Cell;
 use std::time::Duration;
 
 use tokio::sync::mpsc::unbounded_channel;
@@ -10,7 +9,7 @@ use crate::exit::{Exit, Leave};
 use crate::firing::{self, Claimed, Job, Refused, Wish, Wishes, ms};
 use crate::lock::{Patience, Refusal, Wait, Wanted};
 use crate::process::{Kind, Signal, Signals, suspend_self};
-use crate::supervisor;
+use crate::supervisor::{self, Behind};
 
 /// What is particular to a single run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,8 +50,8 @@ pub async fn run(job: &Job<'_>, once: Once, signals: &mut Signals) -> Leave {
         Claimed::Refused(refused) => refuse(job, &refused, once),
         Claimed::Granted(granted) => {
             let (orders, ordered) = unbounded_channel();
-            let spent = Cell::new(0);
-            let running = supervisor::run(job, *granted, ordered, None, &spent);
+            let behind = Behind::default();
+            let running = supervisor::run(job, *granted, ordered, None, &behind);
             tokio::pin!(running);
             let finished = loop {
                 tokio::select! {

@@ -5,7 +5,6 @@
 //! a claim waits for that claim's end; one that falls due behind a run of this
 //! instance is spent or queued, as `--overlap` says.
 
-use std::cell::Cell;
 use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
@@ -18,12 +17,12 @@ use crate::clock::Woken;
 use crate::event::{Event, Skip};
 use crate::exit::{Exit, Leave};
 use crate::firing::{self, Claimed, Granted, Job, Refused, Standing, Wish, Wishes, instant_of, ms};
-use crate::lock::{Ms, OnRunnerLost, Overlap, Patience, Record, Refusal, StoreTime, Wanted};
+use crate::lock::{OnRunnerLost, Overlap, Patience, Record, Refusal, StoreTime, Wanted};
 use crate::process::notify::Notifier;
 use crate::process::{self, Caught, Kind, Signal, Signals, suspend_self};
 use crate::schedule::{Agenda, Due, Missed};
 use crate::store::StoreError;
-use crate::supervisor::{self, End, Finished};
+use crate::supervisor::{self, Behind, End, Finished};
 
 /// How long before a firing its connection is made.
 const CONNECT_AHEAD: Duration = Duration::from_secs(2);
@@ -79,13 +78,13 @@ enum Happening {
 struct Loop<'a> {
     job: &'a Job<'a>,
     plan: Plan,
-    /// The last firing spent behind a run of this instance.
-    spent: &'a Cell<Ms>,
+    /// What falls due behind a run of this instance.
+    behind: &'a Behind,
     claim: Option<Claiming<'a>>,
     /// The newest firing that waits for the claim's end.
     behind_claim: Option<DateTime<Utc>>,
     run: Option<Running<'a>>,
-    /// The newest firing that waits for the run's end.
+    /// The newest firing that waits for the run's end and its lock.
     queued: Option<DateTime<Utc>>,
     connect: Option<Task<'a, ()>>,
     /// The firing that a connection was made for, and when to make one.
@@ -100,11 +99,11 @@ struct Loop<'a> {
 
 /// Runs the schedule until a signal stops it, and says how to leave.
 pub async fn run(job: &Job<'_>, plan: Plan, signals: &mut Signals) -> Leave {
-    let spent = Cell::new(0);
+    let behind = Behind::default();
     let mut schedule = Loop {
         job,
         plan,
-        spent: &spent,
+        behind: &behind,
         claim: None,
         behind_claim: None,
         run: None,
@@ -365,16 +364,11 @@ impl Loop<'_> {
     /// A firing has come.
     fn on_due(&mut self, firing: DateTime<Utc>, startup: bool) {
         if self.run.is_some() {
-            match self.plan.overlap {
-                Overlap::Skip => {
-                    self.spent.set(firing.timestamp_millis());
-                    self.tell_skip(firing, Skip::Overlapped);
-                }
-                Overlap::Queue => {
-                    if let Some(older) = self.queued.replace(firing) {
-                        self.tell_skip(older, Skip::Superseded);
-                    }
-                }
+            let skip = self.plan.overlap == Overlap::Skip;
+            if skip && self.behind.spend(firing.timestamp_millis()) {
+                self.tell_skip(firing, Skip::Overlapped);
+            } else if let Some(older) = self.queued.replace(firing) {
+                self.tell_skip(older, Skip::Superseded);
             }
         } else if let Some(claim) = &self.claim {
             let _ = claim.tell.send(Wish::Yield);
@@ -471,7 +465,7 @@ impl Loop<'_> {
             granted,
             ordered,
             retry_before,
-            self.spent,
+            self.behind,
         ));
         self.run = Some(Running { orders, task });
         if let Some(running) = &self.run
@@ -491,12 +485,8 @@ impl Loop<'_> {
         if self.stopping.is_some() {
             return;
         }
-        // What fell due while the lock was being freed was not spent with it.
-        let late_spent = self.spent.get();
         if let Some(queued) = self.queued.take() {
             self.on_due(queued, false);
-        } else if late_spent > finished.mark {
-            self.on_due(instant_of(late_spent), false);
         }
     }
 

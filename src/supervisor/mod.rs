@@ -4,9 +4,9 @@
 //! the last of it has ended, free the lock. A `select` yields an event; the
 //! holder and the ladder, both synchronous, decide; the loop acts.
 
+mod freeing;
 pub mod ladder;
 
-use std::cell::Cell;
 use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
@@ -14,15 +14,12 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use tokio::sync::mpsc::UnboundedReceiver;
 
+pub use self::freeing::Behind;
 use self::ladder::{Ladder, Step};
 use crate::event::{Event, Skip, StopCause};
 use crate::exit::{self, Exit, Leave};
-use crate::firing::{FREE_TIMEOUT, Granted, Job, instant_of, ms, seconds, sleep_until};
-use crate::lock::rules::Outcome;
-use crate::lock::{
-    Action, Beat, BeatReply, Boot, EndedRun, Extent, Free, FreeReply, Holder, Loss, Lost, Ms,
-    Wanted,
-};
+use crate::firing::{Granted, Job, instant_of, ms, seconds, sleep_until};
+use crate::lock::{Action, Beat, BeatReply, Boot, Extent, Holder, Loss, Lost, Ms, Wanted};
 use crate::process::{self, Caught, Child, Ended, Kind, Signal, StartError};
 use crate::store::StoreError;
 
@@ -45,8 +42,6 @@ pub struct Finished {
     pub end: End,
     /// A stop signal that arrived in the meantime.
     pub stopped_by: Option<Signal>,
-    /// The highest firing that was spent with this run.
-    pub mark: Ms,
 }
 
 /// What became of the command.
@@ -99,7 +94,7 @@ struct Run<'a> {
     ladder: Ladder,
     beat: Option<BeatAnswer<'a>>,
     signals: UnboundedReceiver<Caught>,
-    spent: &'a Cell<Ms>,
+    behind: &'a Behind,
     attempt: u32,
     started_any: bool,
     failed_beats: u32,
@@ -110,15 +105,15 @@ struct Run<'a> {
 ///
 /// `signals` are those that solocron catches meanwhile. A failed command is
 /// not started again from `retry_before` on, when the next firing is due.
-/// `spent` is the last firing that fell due meanwhile and is not to be started
-/// any more; heartbeats and the freeing tell the store.
+/// `behind` is for the firings that fall due meanwhile.
 pub async fn run<'a>(
     job: &'a Job<'a>,
     granted: Granted,
     signals: UnboundedReceiver<Caught>,
     retry_before: Option<DateTime<Utc>>,
-    spent: &'a Cell<Ms>,
+    behind: &'a Behind,
 ) -> Finished {
+    behind.open();
     let mut run = Run {
         holder: Holder::new(job.timing, job.on_lock_lost, &granted.grant, granted.sent),
         ladder: Ladder::new(job.run.on_stop, None, None, Duration::ZERO),
@@ -127,7 +122,7 @@ pub async fn run<'a>(
         granted,
         beat: None,
         signals,
-        spent,
+        behind,
         started_any: false,
         failed_beats: 0,
         stopped_by: None,
@@ -135,13 +130,11 @@ pub async fn run<'a>(
     let end = run.attempts(retry_before).await;
     // A heartbeat under way must not outlive the lock.
     run.beat = None;
-    let mark = run.mark();
-    run.free(&end, mark).await;
     run.tell_if_not_started(&end);
+    run.free(&end).await;
     Finished {
         end,
         stopped_by: run.stopped_by,
-        mark,
     }
 }
 
@@ -615,42 +608,12 @@ impl<'a> Run<'a> {
 
     /// The highest firing that must not start any more.
     fn mark(&self) -> Ms {
-        self.holder.mark_told().max(self.spent.get())
+        self.holder.mark_told().max(self.behind.spent())
     }
 
     /// Whether this run stands for a period of its own.
     fn once(&self) -> bool {
         matches!(self.granted.claim.wanted, Wanted::Once { per: Some(_) })
-    }
-
-    /// Frees the lock: one attempt. The lease ends by itself should it fail,
-    /// and the run's result is what it is.
-    async fn free(&self, end: &End, mark: Ms) {
-        let Granted { claim, grant, .. } = &self.granted;
-        let (outcome, code) = self.outcome(end);
-        let free = Free {
-            owner: claim.owner,
-            run: Some(EndedRun {
-                token: grant.token,
-                mark_told: mark,
-                firing: claim.wanted.firing(),
-                attempt: self.attempt,
-                grants: grant.grants,
-                started: grant.started,
-                once: self.once(),
-                outcome,
-                code,
-                info: claim.info.clone(),
-            }),
-            keep: claim.keep,
-        };
-        match self.job.store.free(&free, FREE_TIMEOUT).await {
-            Ok(FreeReply::NotMine) => self.tell_not_mine(),
-            Ok(_) => {}
-            Err(error) => self.job.tell(&Event::NotFreed {
-                error: error.message,
-            }),
-        }
     }
 
     fn tell_if_not_started(&self, end: &End) {
@@ -663,41 +626,6 @@ impl<'a> Run<'a> {
             firing: self.firing(),
             skip,
         });
-    }
-
-    /// The record is not this run's any more. Where nobody has told yet, it is
-    /// told now.
-    fn tell_not_mine(&self) {
-        if self.holder.lost().is_some() {
-            return;
-        }
-        if self.job.clock.boot() < self.holder.valid_until() {
-            self.job.tell(&Event::Healed);
-        } else {
-            self.tell_lost(Lost::Told(Loss::Taken), "the command had ended");
-        }
-    }
-
-    fn outcome(&self, end: &End) -> (Outcome, Option<i32>) {
-        let reruns = self.job.on_runner_lost == crate::lock::OnRunnerLost::Rerun
-            && self.granted.claim.wanted.firing().is_some();
-        match end {
-            End::Ran { ended, cause, .. } => {
-                let status = ended.status();
-                let ours = matches!(cause, Some(StopCause::Signal | StopCause::LockLost));
-                let outcome = match status {
-                    0 if *cause != Some(StopCause::LockLost) => Outcome::Done,
-                    _ if ours && reruns => Outcome::Rerun,
-                    _ => Outcome::Failed,
-                };
-                (outcome, Some(status))
-            }
-            End::CannotStart(error) => (Outcome::Failed, Some(error.status())),
-            End::Withdrawn | End::NotKept if !self.started_any => (Outcome::NotStarted, None),
-            End::Withdrawn | End::NotKept | End::LostBetween | End::Failed(_) => {
-                (Outcome::Failed, None)
-            }
-        }
     }
 }
 
