@@ -323,15 +323,17 @@ fn a_missed_firing_needs_a_rule_and_what_it_speaks_of() {
 
 #[test]
 fn what_an_instance_held_back_is_what_it_told_last() {
-    let outage = || vec![skipped("unreachable", 2)];
-    assert_eq!(missed([outage(), outage()], |_| {}), Some(judge::UNREACHED));
-    // Not after it started something.
-    let mut lines = outage();
-    lines.push(Line {
-        firing: Some(T + 2 * SECOND),
-        token: u64::try_from(T + 2 * SECOND + MILLI).unwrap(),
-        attempt: 1,
-        ..line("started", 2_500 * MILLI)
-    });
-    assert_eq!(missed([lines, outage()], |_| {}), None);
+    let told = |count: Us| -> Vec<Line> {
+        let firing = |n: Us| T + 2 * SECOND - n * SECOND;
+        let one = |n: Us| Line {
+            firing: Some(firing(n)),
+            at: firing(n),
+            ..skipped("unreachable", 2)
+        };
+        (0..count).rev().map(one).collect()
+    };
+    let fine = |_: &mut Facts| {};
+    assert_eq!(missed([told(10), told(10)], fine), Some(judge::UNREACHED));
+    // Not when it had told few.
+    assert_eq!(missed([told(9), told(10)], fine), None);
 }

@@ -15,8 +15,9 @@ const UNSURE_AFTER: Us = 2 * SECOND;
 const SLACK: Us = 100 * MILLI;
 /// From a firing to its last claim that is answered, where nothing is in the way.
 const CLAIMS_TAKE: Us = 2 * SECOND;
-/// A skipped firing of one kind is told once in this span by an instance.
-const HELD_BACK: Us = 60 * SECOND;
+/// So many skipped firings are told in a minute by an instance.
+const TOLD_A_MINUTE: usize = 10;
+const MINUTE: Us = 60 * SECOND;
 
 /// Something to look at.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -226,7 +227,8 @@ impl Case<'_> {
     fn more_than_once(&mut self, starts: &[Run]) {
         for pair in starts.windows(2) {
             let [first, second] = pair else { continue };
-            if self.job.rerun && second.attempt == first.attempt + 1 {
+            // A grant between the two may have come to nothing.
+            if self.job.rerun && second.attempt > first.attempt {
                 if !first.finished {
                     self.figures.count(AGAIN);
                     continue;
@@ -628,20 +630,18 @@ impl Freeze {
     }
 }
 
-/// The reason that an instance did not write down again, as it had told the
-/// same of an earlier firing within a minute and had started nothing since.
+/// The reason that an instance did not write down as it had told many within a
+/// minute: that of the last one told.
 fn held_back(life: &Life, firing: Us) -> Option<String> {
-    let mut last: Option<&Line> = None;
-    let earlier = |line: &&Line| line.firing.is_some_and(|other| other < firing);
-    for line in life.lines.iter().filter(earlier) {
-        match line.event.as_str() {
-            "started" => last = None,
-            "skipped" if line.reason != "done" => last = Some(line),
-            _ => {}
-        }
+    let minute = |line: &&Line| line.at > firing - MINUTE && line.at <= firing + MINUTE;
+    let counts = |line: &&Line| line.event == "skipped" && line.reason != "done";
+    let told: Vec<&Line> = life.lines.iter().filter(minute).filter(counts).collect();
+    if told.len() < TOLD_A_MINUTE {
+        return None;
     }
-    last.filter(|line| line.at + HELD_BACK > firing)
-        .map(|line| line.reason.clone())
+    let earlier = |line: &&&Line| line.firing.is_some_and(|other| other < firing);
+    let last = told.iter().filter(earlier).max_by_key(|line| line.at)?;
+    Some(last.reason.clone())
 }
 
 /// A time of day.
