@@ -473,7 +473,7 @@ fn new_owner() -> Owner {
     let mut bytes = [0; 16];
     // The kernel's source does not fail once the system is up; if it does,
     // a lock without a name of its own must not be asked for.
-    getrandom::fill(&mut bytes).expect("the system has no random numbers");
+    random(&mut bytes).expect("the system has no random numbers");
     Owner(u128::from_ne_bytes(bytes))
 }
 
@@ -481,8 +481,14 @@ fn new_owner() -> Owner {
 #[must_use]
 pub fn luck() -> u8 {
     let mut byte = [0];
-    let _ = getrandom::fill(&mut byte);
+    let _ = random(&mut byte);
     byte[0]
+}
+
+/// Asks the kernel itself: a root directory may have no `/dev`. So few bytes it
+/// gives whole, see getrandom(2).
+fn random(bytes: &mut [u8]) -> rustix::io::Result<()> {
+    rustix::rand::getrandom(bytes, rustix::rand::GetRandomFlags::empty()).map(drop)
 }
 
 /// A span in milliseconds.
