@@ -4,14 +4,12 @@ mod message;
 mod stderr;
 
 use std::cell::RefCell;
+use std::io::Write;
 use std::time::Duration;
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use tracing::level_filters::LevelFilter;
-use tracing::{Subscriber, field};
-use tracing_subscriber::fmt::format::Writer;
-use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
-use tracing_subscriber::registry::LookupSpan;
+use tracing::{Metadata, Subscriber, field, span};
 
 use crate::clock::Clock;
 use crate::event::{Event, Level, Listener, Skip};
@@ -191,7 +189,6 @@ impl Skips {
 
 /// Says something on standard error without a log: before there is one.
 pub fn say(text: &str) {
-    use std::io::Write;
     let _ = writeln!(stderr::Stderr, "{text}");
 }
 
@@ -199,19 +196,50 @@ pub fn say(text: &str) {
 ///
 /// Colour is used where `colour` says so.
 pub fn start(format: Format, level: LevelFilter, colour: bool) {
-    let builder = tracing_subscriber::fmt()
-        .with_max_level(level)
-        .with_ansi(colour)
-        .with_writer(stderr::Stderr::default);
     // Only one log can be started in a process; tests start several.
-    let _ = match format {
-        Format::Text => {
-            tracing::subscriber::set_global_default(builder.event_format(Text).finish())
-        }
-        Format::Json => {
-            tracing::subscriber::set_global_default(builder.event_format(Json).finish())
-        }
-    };
+    let _ = tracing::subscriber::set_global_default(Lines {
+        format,
+        level,
+        colour,
+    });
+}
+
+/// What turns tracing events into lines. It knows nothing of spans: nobody
+/// here opens one.
+struct Lines {
+    format: Format,
+    level: LevelFilter,
+    colour: bool,
+}
+
+impl Subscriber for Lines {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        *metadata.level() <= self.level
+    }
+
+    fn max_level_hint(&self) -> Option<LevelFilter> {
+        Some(self.level)
+    }
+
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        let line = match self.format {
+            Format::Text => text_line(event, self.colour),
+            Format::Json => json_line(event),
+        };
+        let _ = stderr::Stderr.write_all(line.as_bytes());
+    }
+
+    fn enter(&self, _: &span::Id) {}
+
+    fn exit(&self, _: &span::Id) {}
 }
 
 /// The fields of a log line, picked out of a tracing event.
@@ -262,65 +290,36 @@ fn time_of(fields: &Fields) -> String {
         .unwrap_or_default()
 }
 
-struct Text;
-
-impl<S, N> FormatEvent<S, N> for Text
-where
-    S: Subscriber + for<'a> LookupSpan<'a>,
-    N: for<'a> FormatFields<'a> + 'static,
-{
-    fn format_event(
-        &self,
-        _: &FmtContext<'_, S, N>,
-        mut to: Writer<'_>,
-        event: &tracing::Event<'_>,
-    ) -> std::fmt::Result {
-        let fields = pick(event, false);
-        let (word, colour) = match *event.metadata().level() {
-            tracing::Level::ERROR => ("error", "\x1b[31m"),
-            tracing::Level::WARN => ("warning", "\x1b[33m"),
-            tracing::Level::INFO => ("info", "\x1b[32m"),
-            tracing::Level::DEBUG => ("debug", "\x1b[34m"),
-            tracing::Level::TRACE => ("trace", "\x1b[35m"),
-        };
-        let time = time_of(&fields);
-        let message = &fields.message;
-        if to.has_ansi_escapes() {
-            writeln!(
-                to,
-                "\x1b[2m{time}\x1b[0m solocron {colour}{word}\x1b[0m: {message}"
-            )
-        } else {
-            writeln!(to, "{time} solocron {word}: {message}")
-        }
+fn text_line(event: &tracing::Event<'_>, colour: bool) -> String {
+    let fields = pick(event, false);
+    let (word, code) = match *event.metadata().level() {
+        tracing::Level::ERROR => ("error", "\x1b[31m"),
+        tracing::Level::WARN => ("warning", "\x1b[33m"),
+        tracing::Level::INFO => ("info", "\x1b[32m"),
+        tracing::Level::DEBUG => ("debug", "\x1b[34m"),
+        tracing::Level::TRACE => ("trace", "\x1b[35m"),
+    };
+    let time = time_of(&fields);
+    let message = &fields.message;
+    if colour {
+        format!("\x1b[2m{time}\x1b[0m solocron {code}{word}\x1b[0m: {message}\n")
+    } else {
+        format!("{time} solocron {word}: {message}\n")
     }
 }
 
-struct Json;
-
-impl<S, N> FormatEvent<S, N> for Json
-where
-    S: Subscriber + for<'a> LookupSpan<'a>,
-    N: for<'a> FormatFields<'a> + 'static,
-{
-    fn format_event(
-        &self,
-        _: &FmtContext<'_, S, N>,
-        mut to: Writer<'_>,
-        event: &tracing::Event<'_>,
-    ) -> std::fmt::Result {
-        let fields = pick(event, true);
-        let mut line = serde_json::Map::new();
-        line.insert("time".into(), time_of(&fields).into());
-        let level = event.metadata().level().as_str().to_ascii_lowercase();
-        line.insert("level".into(), level.into());
-        line.insert("lock".into(), fields.lock.into());
-        line.insert("message".into(), fields.message.into());
-        if let Ok(serde_json::Value::Object(data)) = serde_json::from_str(&fields.json) {
-            line.extend(data);
-        }
-        writeln!(to, "{}", serde_json::Value::Object(line))
+fn json_line(event: &tracing::Event<'_>) -> String {
+    let fields = pick(event, true);
+    let mut line = serde_json::Map::new();
+    line.insert("time".into(), time_of(&fields).into());
+    let level = event.metadata().level().as_str().to_ascii_lowercase();
+    line.insert("level".into(), level.into());
+    line.insert("lock".into(), fields.lock.into());
+    line.insert("message".into(), fields.message.into());
+    if let Ok(serde_json::Value::Object(data)) = serde_json::from_str(&fields.json) {
+        line.extend(data);
     }
+    format!("{}\n", serde_json::Value::Object(line))
 }
 
 #[cfg(test)]
