@@ -72,7 +72,13 @@ pub fn parse(
 ) -> Result<Request, UsageError> {
     let args: Vec<OsString> = args.into_iter().collect();
     let in_full = args.iter().any(|arg| arg == "--version");
-    match command().try_get_matches_from(args) {
+    let mut result = definition(Texts::None).try_get_matches_from(&args);
+    if let Err(error) = &result
+        && error.kind() == ErrorKind::DisplayHelp
+    {
+        result = command().try_get_matches_from(args);
+    }
+    match result {
         Ok(matches) => {
             let mut words = from_matches(matches);
             env::merge(&mut words, environment)?;
@@ -91,10 +97,24 @@ pub fn parse(
     }
 }
 
-/// The definition that clap parses by and that help, manual page and
-/// completions are made from.
+/// The definition that help, manual page and completions are made from.
 #[must_use]
 pub fn command() -> Command {
+    definition(Texts::All)
+        .after_help(help::AFTER_SHORT)
+        .after_long_help(help::after_long())
+}
+
+/// Which of the texts for people a definition has. To make them takes longer
+/// than to parse, and a run does not need them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Texts {
+    None,
+    All,
+}
+
+/// The definition that clap parses by.
+fn definition(texts: Texts) -> Command {
     let positional = Arg::new(COMMAND)
         .value_name("COMMAND")
         .help("Command to run, and its arguments")
@@ -106,13 +126,11 @@ pub fn command() -> Command {
         .version(VERSION)
         .about(help::ABOUT)
         .override_usage(help::USAGE)
-        .after_help(help::AFTER_SHORT)
-        .after_long_help(help::after_long())
         .max_term_width(100)
         .disable_help_subcommand(true)
         .disable_help_flag(true)
         .disable_version_flag(true)
-        .args(OPTIONS.iter().map(option))
+        .args(OPTIONS.iter().map(|spec| option(spec, texts)))
         .args(standard())
         .arg(positional)
 }
@@ -133,13 +151,14 @@ fn standard() -> [Arg; 2] {
     [help, version].map(|arg| arg.help_heading(options::LOOK))
 }
 
-fn option(spec: &Spec) -> Arg {
-    let arg = Arg::new(spec.name)
+fn option(spec: &Spec, texts: Texts) -> Arg {
+    let mut arg = Arg::new(spec.name)
         .long(spec.name)
-        .help(help::short(spec))
-        .long_help(help::long(spec))
         .help_heading(spec.heading)
         .value_parser(OsStringValueParser::new());
+    if texts == Texts::All {
+        arg = arg.help(help::short(spec)).long_help(help::long(spec));
+    }
     match spec.takes {
         // A value that begins with a hyphen is told to be wrong as a value.
         Takes::One(name) => arg.value_name(name).allow_hyphen_values(true),
