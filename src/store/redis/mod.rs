@@ -84,9 +84,9 @@ impl RedisStore {
         within: Duration,
     ) -> Result<Value, StoreError> {
         let text = script.text();
-        let cmd = script::command(&text, &self.key, args);
+        let cmd = script::command(text, &self.key, args);
         let progress = Progress::default();
-        let attempt = self.attempt(script, &cmd, &text, &progress, within);
+        let attempt = self.attempt(script, &cmd, text, &progress, within);
         let result = match timeout(within, attempt).await {
             Ok(result) => result,
             Err(_) => Err(self.dialer.scene().no_answer(within.as_millis())),

@@ -36,14 +36,68 @@ pub enum Script {
 impl Script {
     /// The text for the server, without comments and indentation.
     #[must_use]
-    pub fn text(self) -> String {
-        let record = include_str!("lua/record.lua");
+    pub fn text(self) -> &'static str {
         match self {
-            Self::Claim => lean(&[record, include_str!("lua/claim.lua")]),
-            Self::Beat => lean(&[record, include_str!("lua/beat.lua")]),
-            Self::Free => lean(&[record, include_str!("lua/free.lua")]),
-            Self::Read => lean(&[include_str!("lua/read.lua")]),
+            Self::Claim => CLAIM.text(),
+            Self::Beat => BEAT.text(),
+            Self::Free => FREE.text(),
+            Self::Read => READ.text(),
         }
+    }
+}
+
+const RECORD: &str = include_str!("lua/record.lua");
+static CLAIM: Lean = Lean::of(&[RECORD, include_str!("lua/claim.lua")]);
+static BEAT: Lean = Lean::of(&[RECORD, include_str!("lua/beat.lua")]);
+static FREE: Lean = Lean::of(&[RECORD, include_str!("lua/free.lua")]);
+static READ: Lean = Lean::of(&[include_str!("lua/read.lua")]);
+
+/// A text without comment lines and indentation, made when this program is
+/// compiled: every instance has it ready at the moment of a firing.
+struct Lean {
+    bytes: [u8; Self::MAX],
+    len: usize,
+}
+
+impl Lean {
+    const MAX: usize = 6 * 1024;
+
+    const fn of(parts: &[&str]) -> Self {
+        let mut lean = Self {
+            bytes: [0; Self::MAX],
+            len: 0,
+        };
+        let mut part = 0;
+        while part < parts.len() {
+            let mut rest = parts[part].as_bytes();
+            while !rest.is_empty() {
+                let mut end = 0;
+                while end < rest.len() && rest[end] != b'\n' {
+                    end += 1;
+                }
+                let (line, after) = rest.split_at(end);
+                lean.add(line.trim_ascii_start());
+                rest = after.trim_ascii_start();
+            }
+            part += 1;
+        }
+        lean
+    }
+
+    const fn add(&mut self, line: &[u8]) {
+        if matches!(line, [] | [b'-', b'-', ..]) {
+            return;
+        }
+        let (_, free) = self.bytes.split_at_mut(self.len);
+        let (place, free) = free.split_at_mut(line.len());
+        place.copy_from_slice(line);
+        free[0] = b'\n';
+        self.len += line.len() + 1;
+    }
+
+    fn text(&self) -> &str {
+        // Cut from whole texts at line ends.
+        str::from_utf8(&self.bytes[..self.len]).unwrap_or_default()
     }
 }
 
@@ -53,18 +107,6 @@ pub fn command(text: &str, key: &str, args: &[String]) -> Cmd {
     let mut cmd = redis::cmd("EVAL");
     cmd.arg(text).arg(1).arg(key).arg(args);
     cmd
-}
-
-fn lean(parts: &[&str]) -> String {
-    let mut text = String::with_capacity(parts.iter().map(|part| part.len()).sum());
-    for line in parts.iter().flat_map(|part| part.lines()) {
-        let line = line.trim_start();
-        if !line.is_empty() && !line.starts_with("--") {
-            text.push_str(line);
-            text.push('\n');
-        }
-    }
-    text
 }
 
 fn or_empty<T: Display>(value: Option<T>) -> String {
