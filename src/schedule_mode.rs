@@ -213,7 +213,8 @@ impl Loop<'_> {
     }
 
     /// A clock that was set back is followed. What was started before is not
-    /// started again: the store knows.
+    /// started again: the store knows. What was spent or waits and lies ahead
+    /// comes again in its time, and must not keep back what comes before.
     fn follow_clock(&mut self) {
         let now = self.job.clock.wall();
         let back = self.read - now;
@@ -222,6 +223,9 @@ impl Loop<'_> {
             return;
         }
         self.job.ahead.set(0);
+        self.behind.forget_after(now.timestamp_millis());
+        self.behind_claim.take_if(|firing| *firing > now);
+        self.queued.take_if(|firing| *firing > now);
         self.plan.agenda.follow(now);
         self.job.tell(&Event::ClockSetBack {
             by: back.to_std().unwrap_or_default(),

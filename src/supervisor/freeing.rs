@@ -36,6 +36,12 @@ impl Behind {
         true
     }
 
+    /// The clock was set back to this instant: what was spent and lies ahead
+    /// comes again in its time.
+    pub fn forget_after(&self, now: Ms) {
+        self.spent.set(self.spent.get().min(now));
+    }
+
     /// Whether the run has ended and only its lock is not free yet.
     #[must_use]
     pub const fn is_closed(&self) -> bool {
