@@ -224,3 +224,17 @@ fn no_message_shows_a_password() {
         assert!(!message.contains("geheim"), "{text}: {message}");
     }
 }
+
+#[test]
+fn what_may_need_a_name_looked_up_is_known_before() {
+    for (url, may) in [
+        ("redis://10.0.0.1", false),
+        ("redis://[::1]:6390", false),
+        ("redis://localhost", true),
+        ("unix:///run/redis.sock", false),
+        ("redis-sentinel://10.0.0.1/main", true),
+        ("redis-cluster://10.0.0.1", true),
+    ] {
+        assert_eq!(redis(url).kind.has_names(), may, "{url}");
+    }
+}

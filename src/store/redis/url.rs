@@ -70,14 +70,14 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Whether a host is given by a name, which has to be looked up.
+    /// Whether a host may be given by a name, which has to be looked up:
+    /// sentinels and clusters announce others, as addresses or by name.
     #[must_use]
     pub fn has_names(&self) -> bool {
-        let is_name = |node: &Node| node.host.parse::<IpAddr>().is_err();
         match self {
-            Self::Tcp(node) => is_name(node),
+            Self::Tcp(node) => node.host.parse::<IpAddr>().is_err(),
             Self::Unix(_) => false,
-            Self::Sentinel { nodes, .. } | Self::Cluster(nodes) => nodes.iter().any(is_name),
+            Self::Sentinel { .. } | Self::Cluster(_) => true,
         }
     }
 }
