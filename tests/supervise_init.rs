@@ -224,6 +224,24 @@ fn ctrl_c_in_a_container_with_a_terminal_arrives_once() {
     place.assert_free("x");
 }
 
+/// A container's process 1 leads the session of its terminal, and at a hang-up
+/// the kernel tells the leader alone.
+#[test]
+fn the_end_of_a_containers_terminal_reaches_the_job() {
+    let place = local();
+    let witness = Witness::default();
+    let body = format!("trap 'w hup; exit 4' HUP; w ready; {LOOP}");
+    let run = place.run("x").command(witness.job(&body));
+    let run = run.under(["setsid", "-c"]).shell_line();
+    let words = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"];
+    let mut pty = Pty::run(&[&words[..], &["sh", "-c", &format!("exec {run}")]].concat());
+    wait_until(secs(10), "ready", || !witness.of("ready").is_empty());
+    pty.close();
+    wait_until(secs(5), "the job is told", || witness.of("hup").len() == 1);
+    assert_eq!(pty.wait(secs(5)), 4);
+    place.assert_free("x");
+}
+
 #[test]
 fn without_a_terminal_the_end_of_the_program_ends_the_container() {
     let place = local();

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::inherited::Inherited;
 use super::signals::Signal;
-use crate::sys::{self, Change, SignalSet, Whom};
+use crate::sys::{self, Change, SignalSet, Taken, Whom};
 
 /// Raised by the program's own defect: to block them would only hide it.
 const FAULTS: [Signal; 7] = [
@@ -60,15 +60,21 @@ fn serve(inner: i32, blocked: &SignalSet) -> i32 {
             break status;
         }
         if let Ok(Some(taken)) = sys::take_signal(blocked, None) {
-            // A key at the terminal has reached the inner process as well.
-            let shares = sys::group_of(inner) == Some(sys::own_group());
-            if taken.signal != Signal::CHLD.number() && !(taken.from_kernel && shares) {
+            if is_for(inner, taken) {
                 let _ = sys::kill(inner, taken.signal);
             }
         }
     };
     end_leftovers(inner, blocked);
     status
+}
+
+/// Whether the inner process is to be told. A key at the terminal has reached it
+/// as well; of a hang-up the kernel tells the leader of the session alone.
+fn is_for(inner: i32, taken: Taken) -> bool {
+    let shares = || sys::group_of(inner) == Some(sys::own_group());
+    let hung_up = || taken.signal == Signal::HUP.number() && sys::is_session_leader();
+    taken.signal != Signal::CHLD.number() && (!taken.from_kernel || !shares() || hung_up())
 }
 
 struct Reaped {
