@@ -6,6 +6,11 @@ mod facts;
 #[path = "chaos/judge.rs"]
 #[allow(dead_code, reason = "a part of the chaos program")]
 mod judge;
+#[path = "chaos/lines.rs"]
+#[allow(dead_code, reason = "a part of the chaos program")]
+mod lines;
+#[path = "chaos/missed.rs"]
+mod missed;
 
 use facts::{Facts, Fault, Forgot, Freeze, Job, Life, Line, Loss, MILLI, Run, SECOND, Span, Us};
 use judge::{Figures, judge};
@@ -108,7 +113,7 @@ fn broken(facts: &Facts) -> Vec<&'static str> {
 #[test]
 fn ordinary_runs_are_fine() {
     let figures = verdict(&facts(ordinary(&[2, 4, 6])));
-    assert_eq!((figures.of(judge::DUE), figures.of(judge::ONCE)), (3, 3));
+    assert_eq!((figures.of(lines::DUE), figures.of(lines::ONCE)), (3, 3));
     assert!(
         figures.broken.is_empty() && figures.outside.is_empty(),
         "{figures:?}"
@@ -119,7 +124,7 @@ fn ordinary_runs_are_fine() {
 fn a_second_start_breaks_the_promise_unless_the_store_forgot() {
     let mut twice = facts(ordinary(&[2, 4, 6]));
     twice.runs.push(run("j-b", 4, 500 * MILLI, 100 * MILLI));
-    assert_eq!(broken(&twice), [judge::TWICE]);
+    assert_eq!(broken(&twice), [lines::TWICE]);
     let loss = |forgot, from, to| Loss {
         job: None,
         forgot,
@@ -128,25 +133,25 @@ fn a_second_start_breaks_the_promise_unless_the_store_forgot() {
     twice.losses = vec![loss(Forgot::All, 4_300 * MILLI, 4_310 * MILLI)];
     let figures = verdict(&twice);
     assert_eq!(
-        (figures.broken.len(), figures.of(judge::TWICE_WIPE)),
+        (figures.broken.len(), figures.of(lines::TWICE_WIPE)),
         (0, 1)
     );
     // Before the first start it is no excuse, and so it is not for another job.
     twice.losses = vec![loss(Forgot::All, 3_000 * MILLI, 3_010 * MILLI)];
-    assert_eq!(broken(&twice), [judge::TWICE]);
+    assert_eq!(broken(&twice), [lines::TWICE]);
     twice.losses = vec![Loss {
         job: Some("other"),
         ..loss(Forgot::All, 4_300 * MILLI, 4_310 * MILLI)
     }];
-    assert_eq!(broken(&twice), [judge::TWICE]);
+    assert_eq!(broken(&twice), [lines::TWICE]);
     // Later than two seconds only lost writes are.
     twice.runs.pop();
     twice.runs.push(run("j-b", 4, 2_500 * MILLI, 100 * MILLI));
     twice.runs.pop_if(|run| run.firing == T + 6 * SECOND);
     twice.losses = vec![loss(Forgot::All, 4_300 * MILLI, 4_310 * MILLI)];
-    assert!(broken(&twice).contains(&judge::TWICE));
+    assert!(broken(&twice).contains(&lines::TWICE));
     twice.losses = vec![loss(Forgot::Last, 4_300 * MILLI, 4_310 * MILLI)];
-    assert!(!broken(&twice).contains(&judge::TWICE));
+    assert!(!broken(&twice).contains(&lines::TWICE));
 }
 
 #[test]
@@ -159,14 +164,28 @@ fn rerun_asks_for_a_second_start_of_what_did_not_end() {
     second.attempt = 2;
     again.runs.push(second);
     assert_eq!(broken(&again), [""; 0]);
-    assert_eq!(verdict(&again).of(judge::AGAIN), 1);
+    assert_eq!(verdict(&again).of(lines::AGAIN), 1);
     again.runs[1].finished = true;
-    assert_eq!(broken(&again), [judge::TWICE]);
+    assert_eq!(broken(&again), [lines::TWICE]);
     again.lives[0].lines = vec![line("not_freed", 4_700 * MILLI)];
     assert_eq!(broken(&again), [""; 0]);
     // The same number again is no rerun.
     again.runs.last_mut().unwrap().attempt = 1;
-    assert_eq!(broken(&again), [judge::TWICE]);
+    assert_eq!(broken(&again), [lines::TWICE]);
+    // The end was told and the store lost it: again, late by the first run's lease.
+    again.lives[0].lines = vec![line("beat", 8_000 * MILLI)];
+    again.runs[1].end = T + 8_500 * MILLI;
+    let last = again.runs.last_mut().unwrap();
+    last.token = u64::try_from(T + 13 * SECOND).unwrap();
+    last.attempt = 2;
+    (last.start, last.end) = (T + 13_005 * MILLI, T + 13_100 * MILLI);
+    assert!(broken(&again).contains(&lines::TWICE));
+    again.losses = vec![Loss {
+        job: None,
+        forgot: Forgot::Last,
+        span: span(7_000 * MILLI, 9_000 * MILLI),
+    }];
+    assert!(!broken(&again).contains(&lines::TWICE));
 }
 
 #[test]
@@ -179,7 +198,7 @@ fn a_start_that_only_the_log_knows_counts() {
         ..line("started", 4_510 * MILLI)
     };
     twice.lives[1].lines = vec![started];
-    assert_eq!(broken(&twice), [judge::TWICE]);
+    assert_eq!(broken(&twice), [lines::TWICE]);
 }
 
 #[test]
@@ -189,20 +208,20 @@ fn overlapping_runs_break_the_promise_unless_one_was_frozen() {
     both.runs[0].end = T + 5_100 * MILLI;
     both.lives[0].lines = vec![line("beat", 3_000 * MILLI)];
     both.runs[1].label = "j-b".into();
-    assert_eq!(broken(&both), [judge::OVERLAP]);
+    assert_eq!(broken(&both), [lines::OVERLAP]);
     // Frozen, but not beyond the lease.
     let freeze = |label: &str, from, to| Freeze {
         label: Some(label.into()),
         span: span(from, to),
     };
     both.freezes = vec![freeze("j-a", 3_500 * MILLI, 4_500 * MILLI)];
-    assert_eq!(broken(&both), [judge::OVERLAP]);
+    assert_eq!(broken(&both), [lines::OVERLAP]);
     // Of another.
     both.freezes = vec![freeze("j-c", 3_500 * MILLI, 6_500 * MILLI)];
-    assert_eq!(broken(&both), [judge::OVERLAP]);
+    assert_eq!(broken(&both), [lines::OVERLAP]);
     both.freezes = vec![freeze("j-a", 3_500 * MILLI, 6_500 * MILLI)];
     assert_eq!(broken(&both), [""; 0]);
-    assert_eq!(verdict(&both).of(judge::OVERLAP_FROZEN), 1);
+    assert_eq!(verdict(&both).of(lines::OVERLAP_FROZEN), 1);
     // After a loss two may overlap, but not for longer than a lease.
     both.freezes.clear();
     both.losses = vec![Loss {
@@ -213,7 +232,7 @@ fn overlapping_runs_break_the_promise_unless_one_was_frozen() {
     assert_eq!(broken(&both), [""; 0]);
     both.runs[0].end = T + 9 * SECOND;
     both.runs[1].end = T + 9 * SECOND;
-    assert!(broken(&both).contains(&judge::OVERLAP));
+    assert!(broken(&both).contains(&lines::OVERLAP));
 }
 
 #[test]
@@ -221,7 +240,7 @@ fn a_command_that_outlives_its_lease_is_found() {
     let mut late = facts(ordinary(&[2, 6]));
     late.runs[0].end = T + 5_500 * MILLI;
     late.lives[0].lines = vec![skipped("overlapped", 4)];
-    assert_eq!(broken(&late), [judge::OUTLIVED]);
+    assert_eq!(broken(&late), [lines::OUTLIVED]);
     late.lives[0].lines.push(line("beat", 3_000 * MILLI));
     assert_eq!(broken(&late), [""; 0]);
     late.lives[0].lines.pop();
@@ -237,8 +256,8 @@ fn a_stale_token_at_a_start_is_found() {
     let mut stale = facts(ordinary(&[2, 4, 6]));
     stale.runs[1].refused = 3;
     stale.runs[1].refused_at_start = true;
-    assert_eq!(broken(&stale), [judge::REFUSED_START]);
-    assert_eq!(verdict(&stale).of(judge::REFUSED), 3);
+    assert_eq!(broken(&stale), [lines::REFUSED_START]);
+    assert_eq!(verdict(&stale).of(lines::REFUSED), 3);
 }
 
 /// What is said of a firing at 4 s that nobody started.
@@ -249,18 +268,18 @@ fn missed(lines: [Vec<Line>; 2], change: impl FnOnce(&mut Facts)) -> Option<&'st
     }
     change(&mut facts);
     let figures = verdict(&facts);
-    assert_eq!(figures.of(judge::MISSED), 1);
+    assert_eq!(figures.of(lines::MISSED), 1);
     let mut counts = figures.counts.iter();
     let rules = [
-        judge::HELD,
-        judge::UNSURE,
-        judge::SUPERSEDED,
-        judge::RUNNER_LOST,
-        judge::GIVEN_BACK,
-        judge::UNREACHED,
-        judge::UNANSWERED,
-        judge::SPENT,
-        judge::NOBODY,
+        lines::HELD,
+        lines::UNSURE,
+        lines::SUPERSEDED,
+        lines::RUNNER_LOST,
+        lines::GIVEN_BACK,
+        lines::UNREACHED,
+        lines::UNANSWERED,
+        lines::SPENT,
+        lines::NOBODY,
     ];
     counts.find_map(|(name, _)| rules.iter().find(|rule| *rule == name).copied())
 }
@@ -276,7 +295,7 @@ fn a_missed_firing_needs_a_rule_and_what_it_speaks_of() {
     // Busy, but nobody held it; and somebody did.
     assert_eq!(missed(say("busy"), fine), None);
     let holds = |facts: &mut Facts| facts.runs[0].end = T + 4_100 * MILLI;
-    assert_eq!(missed(say("busy"), holds), Some(judge::HELD));
+    assert_eq!(missed(say("busy"), holds), Some(lines::HELD));
     // Forgotten, but the store was fine; and it was not.
     assert_eq!(missed(say("unsure"), fine), None);
     let forgot = |facts: &mut Facts| {
@@ -286,7 +305,7 @@ fn a_missed_firing_needs_a_rule_and_what_it_speaks_of() {
             span: span(3 * SECOND, 3 * SECOND),
         }];
     };
-    assert_eq!(missed(say("unsure"), forgot), Some(judge::UNSURE));
+    assert_eq!(missed(say("unsure"), forgot), Some(lines::UNSURE));
     // One could not reach the store; the other could.
     assert_eq!(missed(say("unreachable"), fine), None);
     let one_way = |text: &str| Fault {
@@ -295,21 +314,21 @@ fn a_missed_firing_needs_a_rule_and_what_it_speaks_of() {
         text: text.into(),
     };
     let cut_off = |facts: &mut Facts| facts.faults = vec![one_way("j-a")];
-    assert_eq!(missed(say("unreachable"), cut_off), Some(judge::UNANSWERED));
+    assert_eq!(missed(say("unreachable"), cut_off), Some(lines::UNANSWERED));
     let another = |facts: &mut Facts| facts.faults = vec![one_way("k-a")];
     assert_eq!(missed(say("unreachable"), another), None);
     let both = [vec![skipped("unreachable", 4)], vec![skipped("late", 4)]];
-    assert_eq!(missed(both, fine), Some(judge::UNREACHED));
-    assert_eq!(missed(say("orphaned"), fine), Some(judge::RUNNER_LOST));
-    assert_eq!(missed(say("stopping"), fine), Some(judge::GIVEN_BACK));
+    assert_eq!(missed(both, fine), Some(lines::UNREACHED));
+    assert_eq!(missed(say("orphaned"), fine), Some(lines::RUNNER_LOST));
+    assert_eq!(missed(say("stopping"), fine), Some(lines::GIVEN_BACK));
     // Two were told that it runs elsewhere, and whoever had it died.
     let dies = |facts: &mut Facts| facts.lives[0].to = T + 4_050 * MILLI;
-    assert_eq!(missed([vec![], done()], dies), Some(judge::RUNNER_LOST));
+    assert_eq!(missed([vec![], done()], dies), Some(lines::RUNNER_LOST));
     let all_dead = |facts: &mut Facts| {
         facts.lives.pop();
         facts.lives[0].to = T + 4_050 * MILLI;
     };
-    assert_eq!(missed([vec![], done()], all_dead), Some(judge::NOBODY));
+    assert_eq!(missed([vec![], done()], all_dead), Some(lines::NOBODY));
     let frozen = |facts: &mut Facts| {
         facts.freezes = ["j-a", "j-b"]
             .map(|label| Freeze {
@@ -318,7 +337,7 @@ fn a_missed_firing_needs_a_rule_and_what_it_speaks_of() {
             })
             .to_vec();
     };
-    assert_eq!(missed([vec![], vec![]], frozen), Some(judge::NOBODY));
+    assert_eq!(missed([vec![], vec![]], frozen), Some(lines::NOBODY));
 }
 
 #[test]
@@ -333,7 +352,7 @@ fn what_an_instance_held_back_is_what_it_told_last() {
         (0..count).rev().map(one).collect()
     };
     let fine = |_: &mut Facts| {};
-    assert_eq!(missed([told(10), told(10)], fine), Some(judge::UNREACHED));
+    assert_eq!(missed([told(10), told(10)], fine), Some(lines::UNREACHED));
     // Not when it had told few.
     assert_eq!(missed([told(9), told(10)], fine), None);
 }

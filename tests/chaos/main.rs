@@ -11,7 +11,9 @@ mod faults;
 mod ground;
 mod job;
 mod judge;
+mod lines;
 mod logs;
+mod missed;
 mod options;
 mod resource;
 #[path = "../support/mod.rs"]

@@ -1,7 +1,8 @@
 //! The table at the end.
 
 use crate::facts::{Facts, Us};
-use crate::judge::{Figures, LINES, stamp};
+use crate::judge::{Figures, stamp};
+use crate::lines::LINES;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
