@@ -223,9 +223,13 @@ fn bad_durations_are_refused_with_what_to_write() {
             &format!("there is no unit `parsecs`; {UNITS}"),
         ),
         ("--ttl", "soon", &format!("that is no time; {UNITS}")),
-        ("--timeout", "0s", "leave it out for no limit"),
-        ("--timeout", "200y", "the longest is 100 years"),
-        ("--once-per", "99999999999999999y", "that is too long"),
+        (
+            "--timeout",
+            "0s",
+            "the shortest is 1ms; leave it out for no limit",
+        ),
+        ("--timeout", "40000d", "the longest is 100 years"),
+        ("--once-per", "99999999999999999w", "that is too long"),
         (
             "--once-per",
             "5",
@@ -234,6 +238,53 @@ fn bad_durations_are_refused_with_what_to_write() {
     ] {
         let told = job_refused(&[opt, value]);
         assert_eq!(told, format!("{opt} `{value}`: {why}"));
+    }
+}
+
+#[test]
+fn only_units_of_a_fixed_length_are_units() {
+    const UNITS: &str = "the units are ms, s, m, h, d and w, as in 90s, 5m or 1h 30m";
+    const MONTH: &str = "months differ in length: write days, as in 30d";
+    const YEAR: &str = "years differ in length: write days, as in 365d";
+    for (value, unit, remedy) in [
+        ("1M", "M", "write 1m for a minute"),
+        ("1h 30M", "M", "write 1m for a minute"),
+        ("1h30M5s", "M", "write 1m for a minute"),
+        ("1.5M", "M", "write 1m for a minute"),
+        ("2month", "month", MONTH),
+        ("2 months", "months", MONTH),
+        ("1mo", "mo", MONTH),
+        ("1y", "y", YEAR),
+        ("1yr", "yr", YEAR),
+        ("1Y", "Y", YEAR),
+        ("1year 2s", "year", YEAR),
+        ("1D", "D", "write it small, as in 1d"),
+        ("1H", "H", "write it small, as in 1h"),
+        ("5S", "S", "write it small, as in 1s"),
+        ("1W", "W", "write it small, as in 1w"),
+        ("1Min", "Min", "write it small, as in 1min"),
+        ("1us", "us", UNITS),
+        ("1µs", "µs", UNITS),
+        ("1ns", "ns", UNITS),
+    ] {
+        for opt in ["--ttl", "--timeout", "--once-per", "--kill-after"] {
+            assert_eq!(
+                job_refused(&[opt, value]),
+                format!("{opt} `{value}`: there is no unit `{unit}`; {remedy}")
+            );
+        }
+    }
+    for (value, seconds) in [
+        ("1500ms", 1.5),
+        ("1msec 2 millis", 0.003),
+        ("1s 1sec 1secs 1second 1seconds", 5.0),
+        ("1m 1min 1mins 1minute 1minutes", 300.0),
+        ("1h 1hr 1hrs 1hour 1hours", 18_000.0),
+        ("1d 1day 1days", 259_200.0),
+        ("1w 1wk 1wks 1week 1weeks", 3_024_000.0),
+    ] {
+        let read = job(&["--timeout", value]).timeout;
+        assert_eq!(read, Some(Duration::from_secs_f64(seconds)), "{value}");
     }
 }
 
@@ -278,11 +329,15 @@ fn bad_values_are_refused_with_what_to_write() {
             "TREM",
             "there is no such signal; write a name as in TERM, INT, QUIT, HUP or USR1, or its number",
         ),
-        ("--key-prefix", "", "a key prefix is 1 to 100 bytes"),
+        (
+            "--key-prefix",
+            "",
+            "a key prefix is 1 to 100 bytes; leave it out for solocron",
+        ),
         (
             "--key-prefix",
             "a{b}",
-            "a key prefix has no braces, blanks or control characters",
+            "a key prefix has no braces, blanks or control characters; write it without, as in shop-test",
         ),
     ] {
         let told = job_refused(&[opt, value]);

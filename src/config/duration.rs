@@ -39,7 +39,7 @@ pub const PERIOD: Range = Range {
 /// How long a command may run.
 pub const TIMEOUT: Range = Range {
     min: Duration::from_millis(1),
-    min_reason: "leave it out for no limit",
+    min_reason: "the shortest is 1ms; leave it out for no limit",
     max: LONG,
     max_reason: TOO_LONG,
 };
@@ -74,10 +74,20 @@ fn duration_of(given: &Given, range: &Range) -> Result<Duration, UsageError> {
     }
 }
 
-/// Reads a duration, as humantime does, but never a number without a unit.
+/// The units and how they may be written, a subset of humantime's. It also
+/// knows months and years, of which `1M` is too near to `1m`, and parts of a
+/// millisecond, which nothing here counts.
+const SPELLINGS: [&str; 26] = [
+    "ms", "msec", "millis", "s", "sec", "secs", "second", "seconds", "m", "min", "mins", "minute",
+    "minutes", "h", "hr", "hrs", "hour", "hours", "d", "day", "days", "w", "wk", "wks", "week",
+    "weeks",
+];
+const UNITS: &str = "the units are ms, s, m, h, d and w, as in 90s, 5m or 1h 30m";
+
+/// Reads a duration, as humantime does, but never a number without a unit nor
+/// a unit whose length is not fixed.
 fn parse_duration(written: &str) -> Result<Duration, String> {
     use humantime::DurationError as Error;
-    const UNITS: &str = "the units are ms, s, m, h, d and w, as in 90s, 5m or 1h 30m";
     let number = |c: char| c.is_ascii_digit() || c == '.' || c == ' ';
     if written.is_empty() {
         return Err("it is empty; write a time with its unit, as in 90s, 5m or 1h 30m".to_owned());
@@ -90,14 +100,32 @@ fn parse_duration(written: &str) -> Result<Duration, String> {
     if written.starts_with('-') {
         return Err("a time cannot be negative; write it as in 90s, 5m or 1h 30m".to_owned());
     }
-    humantime::parse_duration(written).map_err(|error| match error {
+    let duration = humantime::parse_duration(written).map_err(|error| match error {
         Error::UnknownUnit { unit, value, .. } if unit.is_empty() => {
             format!("{value} has no unit; write {value}s (or {value}m for minutes)")
         }
-        Error::UnknownUnit { unit, .. } => format!("there is no unit `{unit}`; {UNITS}"),
+        Error::UnknownUnit { unit, .. } => no_such_unit(&unit),
         Error::NumberOverflow => "that is too long".to_owned(),
         _ => format!("that is no time; {UNITS}"),
-    })
+    })?;
+    let unit = written
+        .split(|c: char| !c.is_alphabetic())
+        .find(|word| !word.is_empty() && !SPELLINGS.contains(word));
+    unit.map_or(Ok(duration), |unit| Err(no_such_unit(unit)))
+}
+
+fn no_such_unit(unit: &str) -> String {
+    let remedy = match unit.to_ascii_lowercase().as_str() {
+        // In this order: M is a month to humantime, and a minute to most people.
+        "m" => "write 1m for a minute".to_owned(),
+        small if SPELLINGS.contains(&small) => format!("write it small, as in 1{small}"),
+        "month" | "months" | "mo" => "months differ in length: write days, as in 30d".to_owned(),
+        "y" | "yr" | "yrs" | "year" | "years" => {
+            "years differ in length: write days, as in 365d".to_owned()
+        }
+        _ => UNITS.to_owned(),
+    };
+    format!("there is no unit `{unit}`; {remedy}")
 }
 
 /// Whether a single run waits.

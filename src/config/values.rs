@@ -141,7 +141,9 @@ pub(super) fn key_prefix(words: &Words) -> Result<String, UsageError> {
     if prefix.is_empty() || prefix.len() > PREFIX_MAX {
         return refuse(
             given,
-            format_args!("a key prefix is 1 to {PREFIX_MAX} bytes"),
+            format_args!(
+                "a key prefix is 1 to {PREFIX_MAX} bytes; leave it out for {DEFAULT_KEY_PREFIX}"
+            ),
         );
     }
     // In a cluster the part of a key in braces decides where it lives: it is
@@ -149,7 +151,7 @@ pub(super) fn key_prefix(words: &Words) -> Result<String, UsageError> {
     if prefix.contains(['{', '}']) || prefix.chars().any(|c| c.is_control() || c.is_whitespace()) {
         return refuse(
             given,
-            "a key prefix has no braces, blanks or control characters",
+            "a key prefix has no braces, blanks or control characters; write it without, as in shop-test",
         );
     }
     Ok(prefix)
