@@ -28,7 +28,7 @@ use crate::log::{self, Log};
 use crate::once_mode::{self, Once};
 use crate::process::notify::{self, Notifier};
 use crate::process::{self, Inherited, Placement, Signals, Stdin};
-use crate::schedule::{Agenda, Schedule, ZoneChoice, ZoneDb, text};
+use crate::schedule::{Agenda, Problem, Schedule, ZoneChoice, ZoneDb, text};
 use crate::schedule_mode::{self, Plan};
 use crate::status_mode::{self, Status};
 use crate::store::redis::tls::{Roots, TlsOptions};
@@ -133,7 +133,17 @@ fn schedule(when: &When, lock_name: Option<&str>) -> Result<Schedule, Failure> {
         given: when.tz.as_deref(),
         tz_env: when.tz_variable.as_deref().map(OsStr::new),
     };
-    Schedule::parse(&when.expressions, &choice, lock_name).map_err(Failure::usage)
+    Schedule::parse(&when.expressions, &choice, lock_name).map_err(|error| {
+        let text = error.to_string();
+        // The schedule does not know that a variable can stand in for --tz.
+        Failure::usage(match &error.problem {
+            Problem::Zone(zone) if zone.origin != "--tz" => text,
+            Problem::Zone(_) | Problem::ZoneConflict { .. } => {
+                text.replacen("--tz", &when.tz_name, 1)
+            }
+            _ => text,
+        })
+    })
 }
 
 fn print_next(next: &Next, format: LogFormat) -> Result<Leave, Failure> {

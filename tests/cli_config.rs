@@ -211,7 +211,7 @@ fn bad_durations_are_refused_with_what_to_write() {
              long it may take",
         ),
         ("--ttl", "-5s", NEGATIVE),
-        ("--ttl", "--wait", NEGATIVE),
+        ("--ttl", "--w", NEGATIVE),
         (
             "--ttl",
             "",
@@ -438,6 +438,17 @@ fn options_of_another_use_are_refused_with_the_reason() {
         let told = format!("{opt} is for a schedule: add --cron EXPR, or leave {opt} out");
         assert_eq!(job_refused(&[opt, value]), told);
     }
+    assert_eq!(
+        refused(&[
+            "--status",
+            "--lock-name",
+            "a",
+            "--store",
+            "local",
+            "--tz=foo"
+        ]),
+        "--tz is for a schedule: add --cron EXPR, or leave --tz out"
+    );
     assert_eq!(job_refused(&["--from", "2026-01-01T00:00:00Z"]), FROM);
     assert_eq!(job_refused(&scheduled(&["--from", "now"])), FROM);
     assert_eq!(
@@ -499,6 +510,12 @@ fn options_that_need_or_exclude_each_other_are_refused() {
         refused(&["--next", "1", "--cron", "@daily", "true"]),
         "--next runs no command; leave out `true` and what follows"
     );
+    for schedule in ["0 3 * * *", "*/5 * * * * *", "@daily"] {
+        assert_eq!(
+            refused(&["--next", "2", schedule]),
+            format!("--next needs a schedule: write --cron before '{schedule}'")
+        );
+    }
     assert_eq!(
         refused(&["--next", "0", "--cron", "@daily"]),
         "--next `0`: write a whole number from 1 to 1000000"
@@ -508,6 +525,112 @@ fn options_that_need_or_exclude_each_other_are_refused() {
         "--shell takes the command as one string and was given 2 words; put quotes around the \
          whole line, as in --shell 'a | b'"
     );
+}
+
+#[test]
+fn a_schedule_without_quotes_is_refused() {
+    let told = |first, second, example| {
+        format!(
+            "--cron `{first}`: this is only the first word of a schedule, and `{second}` was \
+             taken for the command; put the whole expression in quotes, as in --cron {example}"
+        )
+    };
+    for (words, first, second) in [
+        ("--cron 0 3 * * * -- true", "0", "3"),
+        ("--next 2 --cron */5 bin etc home", "*/5", "bin"),
+        ("--cron=H 3 * * * --lock-name a true", "H", "3"),
+        (
+            "--cron @daily --cron CRON_TZ=UTC 0 3 * * *",
+            "CRON_TZ=UTC",
+            "0",
+        ),
+    ] {
+        let words: Vec<_> = words.split(' ').collect();
+        assert_eq!(refused(&words), told(first, second, "'0 3 * * *'"));
+    }
+    assert_eq!(
+        refused(&["--cron", "@every", "5m", "--", "true"]),
+        told("@every", "5m", "'@every 90m'")
+    );
+    // Told by the schedule itself, or good.
+    for whole in ["@daily", "@every 5m", "0 3", "", "'0"] {
+        assert!(job_of(&["--cron", whole], &[]).is_ok(), "{whole}");
+    }
+    assert!(job_of(&[], &[("SOLOCRON_CRON", "5")]).is_ok());
+}
+
+#[test]
+fn options_after_the_command_are_told_about() {
+    const WHY: &str = "stands after the command and so belongs to the command";
+    for opt in ["--store", "--store-file", "--store=redis://h"] {
+        let error = refused(&["--lock-name", "a", "true", opt, "redis://h"]);
+        let flag = opt.split('=').next().expect("a flag");
+        assert!(
+            error.ends_with(&format!("; {flag} {WHY}, write it before")),
+            "{error}"
+        );
+    }
+    let warnings = |command: &str| {
+        let words = command.split('_');
+        let args: Vec<_> = "--lock-name a --store local"
+            .split(' ')
+            .chain(words)
+            .collect();
+        config(&args, &[]).expect("a job").warnings
+    };
+    for (command, flag) in [
+        ("./manage.py_y_--cron_* * * * *", "--cron"),
+        ("./manage.py_y_--cron=@daily", "--cron"),
+        ("./manage.py_--once-per_5m", "--once-per"),
+    ] {
+        assert_eq!(
+            warnings(command),
+            [format!(
+                "{flag} {WHY}; write it before, or, if it is meant so, write -- before the command"
+            )]
+        );
+    }
+    // It may be an option of the command.
+    for command in [
+        "--_./manage.py_--cron_* * * * *",
+        "./manage.py_--cron_nightly",
+        "./manage.py_--cron",
+        "./manage.py_--crontab=@daily",
+        "./manage.py_--once-per_page",
+        "nice_/bin/solocron_--lock-name_b_--cron_* * * * *_true",
+        "--cron_@daily_./manage.py_--cron_@daily",
+    ] {
+        assert_eq!(warnings(command), [] as [&str; 0], "{command}");
+    }
+}
+
+#[test]
+fn questions_that_look_like_commands_are_answered() {
+    for (word, remedy) in [
+        ("help", "solocron --help"),
+        ("version", "solocron --version"),
+        ("status", "solocron --status --lock-name NAME"),
+        ("next", "solocron --next 5 --cron EXPR"),
+    ] {
+        let error = refused(&[word]);
+        assert!(error.starts_with("--lock-name is missing"), "{error}");
+        assert!(error.ends_with(remedy), "{error}");
+        assert!(!refused(&["--", word]).ends_with(remedy));
+    }
+}
+
+#[test]
+fn a_zone_is_told_by_the_name_it_was_given_under() {
+    let name = |options: &[&str], env: &[(&str, &str)]| {
+        let job = job_of(&scheduled(options), env).expect("a schedule");
+        match job.mode {
+            Mode::Schedule { when, .. } => when.tz_name,
+            Mode::Once { .. } => panic!("not a schedule"),
+        }
+    };
+    let env = [("SOLOCRON_TZ", "foo")];
+    assert_eq!(name(&["--tz", "foo"], &env), "--tz");
+    assert_eq!(name(&[], &env), "SOLOCRON_TZ");
 }
 
 #[test]

@@ -116,11 +116,108 @@ fn mistakes_are_told_in_one_line_with_what_to_write() {
             "--shell takes no value: write --shell alone",
         ),
         (
+            &["--lock", "a"],
+            "unknown option --lock; did you mean --lock-name?",
+        ),
+        (
+            &["--name=a"],
+            "unknown option --name; did you mean --lock-name?",
+        ),
+        (
+            &["--deadline", "1m"],
+            "unknown option --deadline; did you mean --start-deadline?",
+        ),
+        (
+            &["--lost", "stop"],
+            "unknown option --lost; did you mean --on-lock-lost or --on-runner-lost?",
+        ),
+        (
+            &["--tls"],
+            "unknown option --tls; did you mean --tls-ca, --tls-cert or --tls-key?",
+        ),
+        (
+            &["--schedule", "@daily"],
+            "unknown option --schedule; did you mean --cron?",
+        ),
+        (
+            &["--timezone=UTC"],
+            "unknown option --timezone; did you mean --tz?",
+        ),
+        (&["--x"], "unknown option --x; `solocron -h` lists all"),
+        (
             &["--ttl", "5s", "--ttl", "6s", "x"],
             "--ttl is given twice; give it once",
         ),
     ] {
         assert_eq!(refused(args, &[]), told, "{args:?}");
+    }
+}
+
+#[test]
+fn an_option_is_no_value() {
+    for (args, told) in [
+        (
+            &["--next", "--cron", "0 3 * * *"][..],
+            "--next needs a value, and `--cron` stands there: write --next 5 --cron",
+        ),
+        (
+            &["--lock-name", "--ttl=5s", "true"],
+            "--lock-name needs a value, and `--ttl=5s` stands there: write --lock-name <NAME> --ttl=5s",
+        ),
+        (
+            &["--lock-name", "--", "true"],
+            "--lock-name needs a value, and `--` stands there: write --lock-name <NAME> --",
+        ),
+        (
+            &["--cron", "-v", "--", "true"],
+            "--cron needs a value, and `-v` stands there: write --cron <EXPR> -v",
+        ),
+        (
+            &["--tz", "--help"],
+            "--tz needs a value, and `--help` stands there: write --tz <ZONE> --help",
+        ),
+        (
+            &["--store-file", "--cron", "@daily"],
+            "--store-file needs a value: write --store-file <PATH>",
+        ),
+    ] {
+        assert_eq!(refused(args, &[]), told, "{args:?}");
+    }
+    let words = words(&["--lock-name", "-", "--key-prefix", "--x", "true"], &[]);
+    assert_eq!(values(&words, Opt::LockName), ["-"]);
+    assert_eq!(values(&words, Opt::KeyPrefix), ["--x"]);
+}
+
+#[test]
+fn a_schedule_may_have_several_lines_and_begin_with_a_hyphen() {
+    for (given, read) in [
+        ("0 1 * * *\n0 2 * * *\n", &["0 1 * * *", "0 2 * * *"][..]),
+        ("\n 0 1 * * *\r\n\n", &["0 1 * * *"]),
+        ("-1 * * * *", &["-1 * * * *"]),
+        ("", &[""]),
+        ("\n", &["\n"]),
+    ] {
+        let words = words(&["--cron", given, "true"], &[]);
+        assert_eq!(values(&words, Opt::Cron), read, "{given:?}");
+    }
+    let words = words(
+        &["--cron", "@daily\n@hourly", "--cron", "@weekly", "x"],
+        &[],
+    );
+    assert_eq!(values(&words, Opt::Cron), ["@daily", "@hourly", "@weekly"]);
+}
+
+#[test]
+fn two_hyphens_mark_the_command() {
+    for (args, marked) in [
+        (&["--", "x", "y"][..], true),
+        (&["-v", "--", "x"], true),
+        (&["x", "--", "y"], false),
+        (&["x"], false),
+        (&["--ttl", "5s", "x", "--"], false),
+        (&[], false),
+    ] {
+        assert_eq!(words(args, &[]).command_is_marked, marked, "{args:?}");
     }
 }
 

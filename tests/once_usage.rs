@@ -130,3 +130,31 @@ fn without_a_store_and_a_terminal_it_refuses_and_says_what_to_set() {
     let out = Solocron::default().lock("x").command(["true"]).run();
     out.assert_code(2).assert_says(&["--store", "REDIS_URL"]);
 }
+
+#[test]
+fn what_the_schedule_refuses_is_told_by_what_was_given() {
+    for (env, args, words) in [
+        (
+            Some("foo"),
+            &["--cron", "0 3 * * *"][..],
+            &["SOLOCRON_TZ \"foo\" is not known"][..],
+        ),
+        (
+            Some("UTC"),
+            &["--cron", "CRON_TZ=Asia/Tokyo 0 3 * * *"],
+            &["but SOLOCRON_TZ asks for UTC"],
+        ),
+        (
+            None,
+            &["--cron", "0 3 * * *", "--tz", "foo"],
+            &["--tz \"foo\" is not known"],
+        ),
+        (None, &["--cron", "-1 * * * *"], &["minute", "-1"]),
+    ] {
+        let mut run = Solocron::default().args(["--next", "1"]).args(args);
+        if let Some(zone) = env {
+            run = run.env("SOLOCRON_TZ", zone);
+        }
+        run.run().assert_code(2).assert_says(words);
+    }
+}

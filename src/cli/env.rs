@@ -124,7 +124,8 @@ fn count(name: &str, value: &OsStr) -> Result<u8, UsageError> {
     }
 }
 
-fn lines(value: &OsStr) -> Vec<OsString> {
+/// The lines of a value, each one value by itself; none if all are blank.
+pub(super) fn lines(value: &OsStr) -> Vec<OsString> {
     let Some(text) = value.to_str() else {
         return vec![value.to_owned()];
     };

@@ -76,11 +76,14 @@ pub fn parse(
     if let Err(error) = &result
         && error.kind() == ErrorKind::DisplayHelp
     {
-        result = command().try_get_matches_from(args);
+        result = command().try_get_matches_from(&args);
     }
     match result {
         Ok(matches) => {
             let mut words = from_matches(matches);
+            let before = args.len().saturating_sub(words.command.len() + 1);
+            words.command_is_marked = !words.command.is_empty() && args[before] == "--";
+            no_value_is_an_option(&words)?;
             env::merge(&mut words, environment)?;
             Ok(Request::Go(Box::new(words)))
         }
@@ -217,7 +220,16 @@ fn from_matches(mut matches: ArgMatches) -> Words {
         if !matches!(spec.takes, Takes::Switch | Takes::Count(_)) {
             let values = matches.remove_many::<OsString>(spec.name);
             for value in values.into_iter().flatten() {
-                words.add(spec.opt, value, Origin::Flag);
+                let lines = match spec.takes {
+                    Takes::Many(_) => env::lines(&value),
+                    _ => Vec::new(),
+                };
+                if lines.is_empty() {
+                    words.add(spec.opt, value, Origin::Flag);
+                }
+                for line in lines {
+                    words.add(spec.opt, line, Origin::Flag);
+                }
             }
         }
     }
@@ -227,6 +239,39 @@ fn from_matches(mut matches: ArgMatches) -> Words {
         .flatten()
         .collect();
     words
+}
+
+/// An option that lacks its value takes the next word for it, and if that is
+/// an option, what follows is read quite differently than it was meant.
+fn no_value_is_an_option(words: &Words) -> Result<(), UsageError> {
+    let is_option = |value: &OsStr| {
+        let Some(text) = value.to_str() else {
+            return false;
+        };
+        let name = text.split('=').next().unwrap_or(text);
+        matches!(text, "--" | "-h" | "-V" | "-v" | "-q") || own_flags().any(|flag| flag == name)
+    };
+    for given in words.given() {
+        if !is_option(&given.value) {
+            continue;
+        }
+        let (flag, value) = (given.opt.flag(), given.value.to_string_lossy());
+        let spec = given.opt.spec();
+        let example = if given.opt == options::Opt::Next {
+            "5".to_owned()
+        } else {
+            format!("<{}>", spec.value_name())
+        };
+        return Err(UsageError::new(format!(
+            "{flag} needs a value, and `{value}` stands there: write {flag} {example} {value}"
+        )));
+    }
+    Ok(())
+}
+
+fn own_flags() -> impl Iterator<Item = String> {
+    let own = ["--help".to_owned(), "--version".to_owned()];
+    OPTIONS.iter().map(|spec| spec.opt.flag()).chain(own)
 }
 
 /// Says in one line what clap found wrong.
@@ -262,12 +307,53 @@ fn unknown(arg: &str) -> String {
              options of the command stand after the command"
         );
     }
-    let own = ["--help".to_owned(), "--version".to_owned()];
-    let names = OPTIONS.iter().map(|spec| spec.opt.flag()).chain(own);
-    similar::nearest(name, names).map_or_else(
-        || format!("unknown option {name}; `solocron -h` lists all"),
-        |near| format!("unknown option {name}; did you mean {near}?"),
-    )
+    let word = name[2..].to_ascii_lowercase();
+    let near = if let Some((_, opt)) = OTHER_WORDS.iter().find(|(other, _)| *other == word) {
+        vec![opt.flag()]
+    } else if let Some(near) = similar::nearest(name, own_flags()) {
+        vec![near]
+    } else {
+        with_part(&word)
+    };
+    match near.as_slice() {
+        [] => format!("unknown option {name}; `solocron -h` lists all"),
+        [rest @ .., last] if !rest.is_empty() => {
+            format!(
+                "unknown option {name}; did you mean {} or {last}?",
+                rest.join(", ")
+            )
+        }
+        [one, ..] => format!("unknown option {name}; did you mean {one}?"),
+    }
+}
+
+/// Words that other programs have for an option.
+const OTHER_WORDS: [(&str, options::Opt); 9] = [
+    ("schedule", options::Opt::Cron),
+    ("timezone", options::Opt::Tz),
+    ("zone", options::Opt::Tz),
+    ("redis", options::Opt::Store),
+    ("redis-url", options::Opt::Store),
+    ("url", options::Opt::Store),
+    ("lease", options::Opt::Ttl),
+    ("expire", options::Opt::Ttl),
+    ("period", options::Opt::OncePer),
+];
+
+/// The options whose names begin with a word, else those that have it in them.
+fn with_part(word: &str) -> Vec<String> {
+    if word.len() < 2 {
+        return Vec::new();
+    }
+    let flags = |fits: &dyn Fn(&str) -> bool| -> Vec<String> {
+        let specs = OPTIONS.iter().filter(|spec| fits(spec.name));
+        specs.map(|spec| spec.opt.flag()).collect()
+    };
+    let begun = flags(&|name| name.starts_with(word));
+    if begun.is_empty() {
+        return flags(&|name| name.split('-').any(|part| part == word));
+    }
+    begun
 }
 
 #[cfg(test)]

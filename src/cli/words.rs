@@ -1,7 +1,7 @@
 //! What was said on the command line and in the environment, not yet
 //! understood.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fmt;
 
 use super::options::Opt;
@@ -49,6 +49,8 @@ pub struct Words {
     given: Vec<Given>,
     /// The command and its arguments.
     pub command: Vec<OsString>,
+    /// Whether `--` stands in front of the command.
+    pub command_is_marked: bool,
     /// `REDIS_URL`.
     pub redis_url: Option<OsString>,
     /// `TZ`.
@@ -93,9 +95,30 @@ impl Words {
         self.all(opt).any(|given| given.origin == Origin::Flag)
     }
 
-    /// Whether the command line of the command holds this word.
+    /// Whether an option of solocron's stands among the words of the command,
+    /// and so is none.
     #[must_use]
-    pub fn command_has(&self, word: &str) -> bool {
-        self.command.iter().any(|given| given == OsStr::new(word))
+    pub fn command_has(&self, opt: Opt) -> bool {
+        let flag = opt.flag();
+        self.command
+            .iter()
+            .filter_map(|word| word.to_str())
+            .any(|word| word.split('=').next() == Some(flag.as_str()))
+    }
+
+    /// The value that an option of solocron's would have if it did not stand
+    /// among the words of the command.
+    #[must_use]
+    pub fn value_in_command(&self, opt: Opt) -> Option<&str> {
+        let flag = opt.flag();
+        let mut words = self.command.iter().map(|word| word.to_str().unwrap_or(""));
+        while let Some(word) = words.next() {
+            match word.strip_prefix(flag.as_str()) {
+                Some("") => return words.next(),
+                Some(rest) if rest.starts_with('=') => return Some(&rest[1..]),
+                _ => {}
+            }
+        }
+        None
     }
 }

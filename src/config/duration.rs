@@ -86,7 +86,7 @@ const UNITS: &str = "the units are ms, s, m, h, d and w, as in 90s, 5m or 1h 30m
 
 /// Reads a duration, as humantime does, but never a number without a unit nor
 /// a unit whose length is not fixed.
-fn parse_duration(written: &str) -> Result<Duration, String> {
+pub(super) fn parse_duration(written: &str) -> Result<Duration, String> {
     use humantime::DurationError as Error;
     let number = |c: char| c.is_ascii_digit() || c == '.' || c == ' ';
     if written.is_empty() {

@@ -132,6 +132,8 @@ pub struct When {
     pub expressions: Vec<String>,
     /// What `--tz` or its variable says.
     pub tz: Option<String>,
+    /// Which of the two says it, for messages.
+    pub tz_name: String,
     /// What `TZ` says.
     pub tz_variable: Option<String>,
 }

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::cli::UsageError;
 use crate::cli::options::{Opt, Use};
-use crate::cli::words::Words;
+use crate::cli::words::{Given, Words};
 
 impl Config {
     /// Understands what was said.
@@ -102,6 +102,9 @@ fn when(words: &Words) -> Result<When, UsageError> {
     Ok(When {
         expressions: expressions.collect::<Result<_, _>>()?,
         tz: words.one(Opt::Tz).map(values::text).transpose()?,
+        tz_name: words
+            .one(Opt::Tz)
+            .map_or_else(|| Opt::Tz.flag(), Given::name),
         tz_variable: words
             .tz
             .as_ref()

@@ -140,18 +140,26 @@ pub(super) fn address(
             source: StoreSource::RedisUrl,
         });
     }
+    let misplaced = [Opt::Store, Opt::StoreFile]
+        .into_iter()
+        .find(|opt| words.command_has(*opt))
+        .map_or_else(String::new, |opt| {
+            let flag = opt.flag();
+            format!(
+                "; {flag} stands after the command and so belongs to the command, write it before"
+            )
+        });
     if !around.at_terminal {
-        return Err(UsageError::new(
+        return Err(UsageError::new(format!(
             "no store is named, and a lock that only this machine knows protects nothing from \
              other hosts; set REDIS_URL or --store redis://HOST, or --store local if there is \
-             only this machine",
-        ));
+             only this machine{misplaced}"
+        )));
     }
-    warnings.push(
+    warnings.push(format!(
         "no store is named, so the lock holds on this machine only; \
-         set REDIS_URL or --store for other hosts, or --store local to have it so"
-            .to_owned(),
-    );
+         set REDIS_URL or --store for other hosts, or --store local to have it so{misplaced}"
+    ));
     Ok(StoreAddress {
         text: "local".to_owned(),
         source: StoreSource::Default,

@@ -123,13 +123,23 @@ pub(super) fn lock_name(words: &Words) -> Result<Option<String>, UsageError> {
 
 /// The error where a lock name is needed and none was given.
 pub(super) fn no_lock_name(words: &Words) -> UsageError {
-    let misplaced = words.command_has("--lock-name");
-    UsageError::new(if misplaced {
-        "--lock-name stands after the command and so belongs to the command; write it before"
-    } else {
+    if words.command_has(Opt::LockName) {
+        return UsageError::new(
+            "--lock-name stands after the command and so belongs to the command; write it before",
+        );
+    }
+    let question = match words.command.first().and_then(|word| word.to_str()) {
+        _ if words.command_is_marked => "",
+        Some("help") => "; for help write solocron --help",
+        Some("version") => "; for the version write solocron --version",
+        Some("status") => "; for the state of a lock write solocron --status --lock-name NAME",
+        Some("next") => "; for the next firings write solocron --next 5 --cron EXPR",
+        _ => "",
+    };
+    UsageError::new(format!(
         "--lock-name is missing: the name of the job, the same on all hosts, as in \
-         --lock-name nightly-report"
-    })
+         --lock-name nightly-report{question}"
+    ))
 }
 
 /// The start of the record's key.
