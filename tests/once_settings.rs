@@ -76,6 +76,15 @@ fn a_nested_run_of_the_same_lock_is_refused() {
 }
 
 #[test]
+fn a_nested_run_in_another_database_is_another_lock() {
+    let redis = RedisServer::start();
+    let other = format!("{}/1", redis.url());
+    let inner = Solocron::at(&other, "x").command(["true"]);
+    let outer = Solocron::on(&redis, "x").sh(&inner.shell_line());
+    outer.run().assert_code(0).assert_silent();
+}
+
+#[test]
 fn settings_come_from_flag_then_environment_then_default() {
     let redis = RedisServer::start();
     let ttl = |run: Solocron| -> i64 {

@@ -109,18 +109,78 @@ fn sockets_sentinels_and_clusters() {
     );
     assert_eq!(url.to_string(), "redis cluster h1:7000,h2:6379");
     assert_eq!(redis("redis://[::1]").to_string(), "redis [::1]:6379");
+    assert_eq!(redis("redis://h/0").to_string(), "redis h:6379");
+    assert_eq!(redis("redis://h/2").to_string(), "redis h:6379 database 2");
+    assert_eq!(redis("unix:///s?db=2").to_string(), "redis /s database 2");
     assert_eq!(
         redis("redis-sentinel://h/m").to_string(),
         "redis master m of sentinel h:26379"
     );
 }
 
+/// Asserts that each address is refused in one line that has this part.
+fn assert_refused(cases: &[(&str, &str)]) {
+    for (text, part) in cases {
+        let message = match Location::parse(text) {
+            Err(bad) => bad.to_string(),
+            Ok(location) => panic!("{text} was taken as {location:?}"),
+        };
+        assert!(message.contains(part), "{text}: {message}");
+        assert!(!message.contains('\n'), "{text}: {message}");
+    }
+}
+
 #[test]
-fn what_is_refused_is_refused_with_the_remedy() {
-    let cases = [
+fn an_address_that_begins_otherwise_is_refused_with_the_remedy() {
+    assert_refused(&[
         ("", "is empty: write redis://HOST:6379"),
         ("localhost:6379", "no scheme: write redis://localhost:6379"),
         ("127.0.0.1", "write redis://127.0.0.1"),
+        ("localhost", "no scheme: write redis://localhost"),
+        (
+            "memory",
+            "write redis://memory if that is a host, local, or file:///DIR",
+        ),
+        (
+            "redis",
+            "write redis://redis if that is a host, local, or file:///DIR",
+        ),
+        (
+            "redis:6379",
+            "write redis://redis:6379, or redis://HOST:6379",
+        ),
+        ("redis:127.0.0.1", "lacks slashes: write redis://127.0.0.1"),
+        (
+            "redis:/127.0.0.1/2",
+            "lacks slashes: write redis://127.0.0.1/2",
+        ),
+        ("REDIS:h", "write redis://h"),
+        ("redis:", "write redis://HOST"),
+        ("rediss:h:1", "write rediss://h:1"),
+        ("redis-sentinel:h1,h2/m", "write redis-sentinel://h1,h2/m"),
+        ("valkeys-cluster:/h", "write valkeys-cluster://h"),
+        (
+            "redis:h?password=geheim",
+            "write redis://HOST:PORT/DATABASE",
+        ),
+        (
+            "unix:/tmp/x.sock",
+            "lacks slashes: write unix:///tmp/x.sock",
+        ),
+        ("unix:tmp/x.sock", "lacks slashes: write unix:///tmp/x.sock"),
+        ("file:/var/x", "lacks slashes: write file:///var/x"),
+        (
+            "file:relative",
+            "write file:///relative, the whole path from the root",
+        ),
+        (
+            "file:./x",
+            "write file:///DIR, the whole path from the root",
+        ),
+        ("local://", "write local"),
+        ("local:///", "write local"),
+        ("local:///var/x", "write local, or file:///DIR"),
+        ("h1,h2", "no scheme: write redis://HOST:6379"),
         (
             "/run/redis.sock",
             "write unix:///run/redis.sock for a socket, file:///run/redis.sock for a directory",
@@ -128,24 +188,72 @@ fn what_is_refused_is_refused_with_the_remedy() {
         ("secret@h:1", "no scheme: write redis://HOST:6379"),
         ("http://h", "begins with http://; known are redis, rediss"),
         ("se@ret://h", "begins with no known scheme"),
+    ]);
+}
+
+#[test]
+fn a_server_that_cannot_be_is_refused_with_the_remedy() {
+    assert_refused(&[
         ("redis://", "names no host"),
         ("redis:///3", "names no host"),
         ("redis://:6379", "names no host"),
-        ("redis://h:0", "no number from 1 to 65535"),
-        ("redis://h:65536", "no number from 1 to 65535"),
-        ("redis://h:x", "no number from 1 to 65535"),
-        ("redis://h:", "no number from 1 to 65535"),
+        (
+            "redis://h:0",
+            "the host h the port 0, which is no number from 1 to 65535",
+        ),
+        (
+            "redis://h:65536",
+            "the host h the port 65536, which is no number",
+        ),
+        (
+            "redis://h:x",
+            "the host h a port that is no number from 1 to 65535: write HOST:6379",
+        ),
+        ("redis://h:123456", "the host h a port that is no number"),
+        ("redis://h:", "the host h no port after its colon"),
+        (
+            "redis://a:pass",
+            "behind USER:PASSWORD@ if there is a password",
+        ),
         ("redis://::1", "as [::1]:6379"),
         ("redis://[::1", "[ without ]"),
-        ("redis://[::1]x", "between ] and the port"),
+        (
+            "redis://[::1]x",
+            "text between [::1] and the port: write [::1]:6379",
+        ),
         ("redis://0.0.0.0", "no host to connect to"),
         ("redis://a b", "blank"),
-        ("redis://h/x", "a database that is no number"),
-        ("redis://h/-1", "a database that is no number"),
-        ("redis://h/+1", "a database that is no number"),
+        (
+            "redis://h/x",
+            "the database x, which is no number from 0 on: write redis://HOST:6379/0",
+        ),
+        ("redis://h/-1", "the database -1, which is no number"),
+        ("redis://h/+1", "the database +1, which is no number"),
+        ("redis://h/1/2", "the database 1/2, which is no number"),
+        ("redis://h/a b", "a database that is no number"),
+        (
+            "unix:///s?db=x",
+            "the database x, which is no number from 0 on: write unix:///PATH?db=0",
+        ),
+        (
+            "redis-sentinel://h/m/x",
+            "write redis-sentinel://HOST:26379/MASTER/0",
+        ),
+        ("redis-cluster://h/x", "only database 0"),
+        ("redis-cluster://h?db=2", "only database 0"),
         (
             "redis://h?db=3",
-            "write the database as redis://HOST:6379/3",
+            "?db= is not understood here: write the database as redis://HOST:6379/3",
+        ),
+        ("redis://h?db=2", "redis://HOST:6379/2"),
+        ("redis://h?db=x", "redis://HOST:6379/0"),
+        (
+            "redis://h?database=2",
+            "?database= is not understood here: write the database as redis://HOST:6379/2",
+        ),
+        (
+            "redis-sentinel://h/m?db=2",
+            "write the database as redis-sentinel://HOST:26379/MASTER/2",
         ),
         (
             "redis://h?protocol=3",
@@ -165,6 +273,12 @@ fn what_is_refused_is_refused_with_the_remedy() {
             "write redis-sentinel://HOST,HOST/MASTER or redis-cluster",
         ),
         ("redis://h\n:1", "control character"),
+    ]);
+}
+
+#[test]
+fn other_stores_that_cannot_be_are_refused_with_the_remedy() {
+    assert_refused(&[
         ("unix://run/x.sock", "three slashes"),
         ("unix:///", "names no socket"),
         ("unix:///s?database=1", "it takes db, user, pass"),
@@ -181,15 +295,7 @@ fn what_is_refused_is_refused_with_the_remedy() {
         ("file://dir", "three slashes"),
         ("file:///", "the root directory"),
         ("file:///a?b", "takes no parameters"),
-    ];
-    for (text, part) in cases {
-        let message = match Location::parse(text) {
-            Err(bad) => bad.to_string(),
-            Ok(location) => panic!("{text} was taken as {location:?}"),
-        };
-        assert!(message.contains(part), "{text}: {message}");
-        assert!(!message.contains('\n'), "{text}: {message}");
-    }
+    ]);
 }
 
 #[test]
@@ -215,6 +321,13 @@ fn no_message_shows_a_password() {
         "redis://u:geheim#x",
         "redis://u:geheim@[::1]x",
         "rediss-cluster://u:geheim@h/7",
+        "redis:u:geheim@h",
+        "redis:/u:geheim@h",
+        "redis://u:geheim",
+        "redis:h?password=geheim",
+        "unix:/s?pass=geheim",
+        "unix:s?user=u&pass=geheim@h",
+        "redis://h?db=geheim",
     ];
     for text in texts {
         let message = match Location::parse(text) {

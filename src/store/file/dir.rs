@@ -83,6 +83,10 @@ pub fn failed(doing: &str, path: &Path, err: &io::Error) -> StoreError {
             ": name another place with --store file:///DIR",
         ),
         Some(Errno::IO | Errno::FBIG | Errno::NFILE | Errno::MFILE) => (Class::CannotStore, ""),
+        Some(Errno::ACCESS | Errno::PERM) if doing == "make" => (
+            Class::Permission,
+            ": name a place that this user can write to with --store file:///DIR",
+        ),
         Some(Errno::ACCESS | Errno::PERM) => (
             Class::Permission,
             ": run as its owner, or name another place with --store file:///DIR",

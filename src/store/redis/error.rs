@@ -4,8 +4,10 @@ use redis::{ErrorKind, RedisError};
 
 use crate::store::{Class, StoreError};
 
-/// What the user of the store must be allowed to run, in the words of ACL SETUSER.
-pub const COMMANDS: &str = "+eval +hset +hmget +hgetall +pexpire +persist +time";
+/// What the user of the store is to be allowed to run, in the words of ACL
+/// SETUSER. Nothing needs HGET; it is granted so that reading one field is no
+/// matter of a new grant.
+pub const COMMANDS: &str = "+eval +hset +hget +hmget +hgetall +pexpire +persist +time";
 
 /// Where an error happened.
 #[derive(Clone, Debug)]

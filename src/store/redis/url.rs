@@ -103,12 +103,16 @@ impl fmt::Display for RedisUrl {
             texts.join(",")
         };
         match &self.kind {
-            Kind::Tcp(node) => write!(f, "redis {node}"),
-            Kind::Unix(path) => write!(f, "redis {}", path.display()),
+            Kind::Tcp(node) => write!(f, "redis {node}")?,
+            Kind::Unix(path) => write!(f, "redis {}", path.display())?,
             Kind::Sentinel { nodes, master, .. } => {
-                write!(f, "redis master {master} of sentinel {}", list(nodes))
+                write!(f, "redis master {master} of sentinel {}", list(nodes))?;
             }
-            Kind::Cluster(nodes) => write!(f, "redis cluster {}", list(nodes)),
+            Kind::Cluster(nodes) => write!(f, "redis cluster {}", list(nodes))?,
+        }
+        match self.db {
+            0 => Ok(()),
+            db => write!(f, " database {db}"),
         }
     }
 }
@@ -187,12 +191,27 @@ pub fn parse(scheme: &str, rest: &str) -> Result<RedisUrl, BadLocation> {
     }
 }
 
+/// Whether an address can begin with this scheme, in small letters, and a host.
+pub(in crate::store) fn is_known(scheme: &str) -> bool {
+    let kind = scheme
+        .strip_prefix("rediss")
+        .or_else(|| scheme.strip_prefix("redis"))
+        .or_else(|| scheme.strip_prefix("valkeys"))
+        .or_else(|| scheme.strip_prefix("valkey"));
+    matches!(kind, Some("" | "-sentinel" | "-cluster"))
+}
+
+/// How an address with another database is written, up to its number.
+const SERVER: &str = "redis://HOST:6379/";
+const SENTINELS: &str = "redis-sentinel://HOST:26379/MASTER/";
+const SOCKET: &str = "unix:///PATH?db=";
+
 fn is_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.' | '_')
 }
 
 fn single(parts: &Parts<'_>, tls: bool) -> Result<RedisUrl, BadLocation> {
-    no_query(parts)?;
+    let [] = parameters(parts.query, [], SERVER)?;
     let mut nodes = nodes(parts, PORT)?;
     if nodes.len() > 1 {
         return bad(
@@ -204,7 +223,7 @@ fn single(parts: &Parts<'_>, tls: bool) -> Result<RedisUrl, BadLocation> {
         kind: Kind::Tcp(node),
         tls,
         login: login(parts.userinfo)?,
-        db: database(parts.path.trim_matches('/'))?,
+        db: database(parts.path.trim_matches('/'), SERVER)?,
     })
 }
 
@@ -216,17 +235,17 @@ fn unix(parts: &Parts<'_>) -> Result<RedisUrl, BadLocation> {
     if path.len() < 2 || path.contains('\0') {
         return bad("the store address names no socket: write unix:///PATH");
     }
-    let [db, user, pass] = parameters(parts.query, ["db", "user", "pass"])?;
+    let [db, user, pass] = parameters(parts.query, ["db", "user", "pass"], SOCKET)?;
     Ok(RedisUrl {
         kind: Kind::Unix(PathBuf::from(path)),
         tls: false,
         login: login_of(user, pass, "unix:///PATH?user=USER&pass=PASSWORD")?,
-        db: database(db.as_deref().unwrap_or(""))?,
+        db: database(db.as_deref().unwrap_or(""), SOCKET)?,
     })
 }
 
 fn sentinel(parts: &Parts<'_>, tls: bool) -> Result<RedisUrl, BadLocation> {
-    let [user, pass] = parameters(parts.query, ["sentinel_user", "sentinel_pass"])?;
+    let [user, pass] = parameters(parts.query, ["sentinel_user", "sentinel_pass"], SENTINELS)?;
     let usage = "write redis-sentinel://HOST:26379,HOST:26379/MASTER";
     let nodes = nodes(parts, SENTINEL_PORT)?;
     let mut path = parts.path.trim_matches('/').split('/');
@@ -234,7 +253,7 @@ fn sentinel(parts: &Parts<'_>, tls: bool) -> Result<RedisUrl, BadLocation> {
     if master.is_empty() {
         return bad(format!("the store address names no master: {usage}"));
     }
-    let db = database(path.next().unwrap_or_default())?;
+    let db = database(path.next().unwrap_or_default(), SENTINELS)?;
     if path.next().is_some() {
         return bad(format!(
             "the store address has too many parts: {usage}/DATABASE"
@@ -252,10 +271,12 @@ fn sentinel(parts: &Parts<'_>, tls: bool) -> Result<RedisUrl, BadLocation> {
     })
 }
 
+const ONLY_0: &str = "a Redis Cluster has only database 0: leave the number out of the address";
+
 fn cluster(parts: &Parts<'_>, tls: bool) -> Result<RedisUrl, BadLocation> {
-    no_query(parts)?;
-    if database(parts.path.trim_matches('/'))? != 0 {
-        return bad("a Redis Cluster has only database 0: leave the number out of the address");
+    let [] = parameters(parts.query, [], "")?;
+    if !parts.path.trim_matches('/').trim_matches('0').is_empty() {
+        return bad(ONLY_0);
     }
     Ok(RedisUrl {
         kind: Kind::Cluster(nodes(parts, PORT)?),
@@ -295,7 +316,9 @@ fn node(text: &str, default_port: u16) -> Result<Node, BadLocation> {
         return bad("the store address names no host: write redis://HOST:6379");
     }
     if host.contains(|c: char| c.is_whitespace() || matches!(c, '/' | '\\' | '@')) {
-        return bad("the store address has a host with a blank, slash or @ in it");
+        return bad(
+            "the store address has a host with a blank, slash or @ in it: write redis://HOST:6379",
+        );
     }
     if host.parse::<IpAddr>().is_ok_and(|ip| ip.is_unspecified()) {
         return bad(format!(
@@ -305,14 +328,30 @@ fn node(text: &str, default_port: u16) -> Result<Node, BadLocation> {
     let port = match port.strip_prefix(':') {
         None if port.is_empty() => default_port,
         Some(digits) => match digits.parse() {
-            Ok(0) | Err(_) => {
-                return bad("the store address has a port that is no number from 1 to 65535");
-            }
+            Ok(0) | Err(_) => return bad(bad_port(&host, digits)),
             Ok(port) => port,
         },
-        None => return bad("the store address has text between ] and the port"),
+        None => {
+            return bad(format!(
+                "the store address has text between [{host}] and the port: write [{host}]:6379"
+            ));
+        }
     };
     Ok(Node { host, port })
+}
+
+/// The text after the colon is a password if the host was forgotten, so it is
+/// not shown unless it looks like a mistyped port.
+fn bad_port(host: &str, port: &str) -> String {
+    let shown = port.len() <= 5 && port.bytes().all(|byte| byte.is_ascii_digit());
+    let port = match port {
+        "" => "no port after its colon".to_owned(),
+        port if shown => format!("the port {port}, which is no number from 1 to 65535"),
+        _ => "a port that is no number from 1 to 65535".to_owned(),
+    };
+    format!(
+        "the store address gives the host {host} {port}: write HOST:6379, behind USER:PASSWORD@ if there is a password"
+    )
 }
 
 fn login(userinfo: Option<&str>) -> Result<Option<Login>, BadLocation> {
@@ -342,24 +381,25 @@ fn login_of(
     }
 }
 
-fn database(text: &str) -> Result<i64, BadLocation> {
+fn database(text: &str, form: &str) -> Result<i64, BadLocation> {
     if text.is_empty() {
         return Ok(0);
     }
     match text.parse::<u32>() {
         Ok(db) if text.bytes().all(|b| b.is_ascii_digit()) => Ok(db.into()),
-        _ => bad("the store address has a database that is no number: write redis://HOST:6379/0"),
+        _ if text.len() <= 20 && text.chars().all(|c| is_word(c) || c == '/') => bad(format!(
+            "the store address has the database {text}, which is no number from 0 on: write {form}0"
+        )),
+        _ => bad(format!(
+            "the store address has a database that is no number: write {form}0"
+        )),
     }
-}
-
-fn no_query(parts: &Parts<'_>) -> Result<(), BadLocation> {
-    let [] = parameters(parts.query, [])?;
-    Ok(())
 }
 
 fn parameters<const N: usize>(
     query: Option<&str>,
     known: [&str; N],
+    form: &str,
 ) -> Result<[Option<String>; N], BadLocation> {
     let mut found = [const { None }; N];
     for pair in query
@@ -369,7 +409,7 @@ fn parameters<const N: usize>(
     {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
         let Some(index) = known.iter().position(|known| *known == key) else {
-            return bad(unknown_parameter(key, &known));
+            return bad(unknown_parameter(key, value, &known, form));
         };
         let value = decoded(value, "parameter")?;
         if found[index].replace(value).is_some() {
@@ -379,9 +419,14 @@ fn parameters<const N: usize>(
     Ok(found.map(|value: Option<String>| value.filter(|text| !text.is_empty())))
 }
 
-fn unknown_parameter(key: &str, known: &[&str]) -> String {
-    if key == "db" {
-        return "?db= is not understood here: write the database as redis://HOST:6379/3".to_owned();
+fn unknown_parameter(key: &str, value: &str, known: &[&str], form: &str) -> String {
+    if matches!(key, "db" | "database") && !known.contains(&"db") {
+        if form.is_empty() {
+            return ONLY_0.to_owned();
+        }
+        let is_number = value.len() <= 5 && value.parse::<u32>().is_ok();
+        let db = if is_number { value } else { "0" };
+        return format!("?{key}= is not understood here: write the database as {form}{db}");
     }
     let key = if key.len() <= 30 && key.chars().all(is_word) {
         format!("parameter {key}")
@@ -389,7 +434,7 @@ fn unknown_parameter(key: &str, known: &[&str]) -> String {
         "a parameter".to_owned()
     };
     if known.is_empty() {
-        format!("the store address has {key}, which is not understood; it takes none")
+        format!("the store address has {key}, which is not understood: leave it out, it takes none")
     } else {
         format!(
             "the store address has {key}, which is not understood; it takes {}",
