@@ -30,7 +30,8 @@ use crate::process::notify::{self, Notifier};
 use crate::process::{self, Inherited, Placement, Signals, Stdin};
 use crate::schedule::{Agenda, Problem, Schedule, ZoneChoice, ZoneDb, text};
 use crate::schedule_mode::{self, Plan};
-use crate::status_mode::{self, Status};
+use crate::status_mode::{self, Question, Status};
+use crate::store::redis::key_of;
 use crate::store::redis::tls::{Roots, TlsOptions};
 use crate::store::{self, Location, Store, StoreOptions, file};
 
@@ -175,18 +176,32 @@ fn print_next(next: &Next, format: LogFormat) -> Result<Leave, Failure> {
 }
 
 fn print_status(asked: &config::Status, config: &Config) -> Result<Leave, Failure> {
-    let next = match &asked.when {
-        Some(when) => schedule(when, Some(&asked.lock.name))?.next(SystemClock.wall()),
-        None => None,
-    };
+    let lock = &asked.lock;
+    let schedule = asked
+        .when
+        .as_ref()
+        .map(|when| schedule(when, Some(&lock.name)));
+    let schedule = schedule.transpose()?;
+    let next = schedule
+        .as_ref()
+        .and_then(|schedule| schedule.next(SystemClock.wall()));
     start_log(config);
-    let location = location(&asked.lock)?;
+    let location = location(lock)?;
     let runtime = runtime(&location)?;
-    let store = open(&asked.lock, &location)?;
+    let store = open(lock, &location)?;
     let (record, now) = runtime
         .block_on(status_mode::read(&*store, &SystemClock))
         .map_err(Failure::Store)?;
-    let status = Status::new(&asked.lock.name, store.place(), record.as_ref(), now, next);
+    let is_redis = matches!(location, Location::Redis(_));
+    let key = is_redis.then(|| key_of(&lock.key_prefix, &lock.name));
+    let question = Question {
+        lock: &lock.name,
+        store: store.place(),
+        key: key.as_deref(),
+        next,
+        ended: schedule.is_some() && next.is_none(),
+    };
+    let status = Status::new(&question, record.as_ref(), now);
     print(&status.render(config.log_format))?;
     Ok(Leave::With(status.exit().code()))
 }

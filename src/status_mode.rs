@@ -29,6 +29,8 @@ pub struct Status {
     pub lock: String,
     /// Where its record lives.
     pub store: String,
+    /// The record's key there, in a store that has keys.
+    pub key: Option<String>,
     /// Whether a run holds it.
     pub held: bool,
     /// Who holds it.
@@ -39,8 +41,26 @@ pub struct Status {
     pub token: Option<u64>,
     /// The highest firing started or spent.
     pub mark: Option<DateTime<Utc>>,
-    /// The next firing, where a schedule is given.
+    /// The next firing, where a schedule is given and has one.
     pub next: Option<DateTime<Utc>>,
+    /// Whether a schedule is given and has no firing any more.
+    #[serde(skip)]
+    pub ended: bool,
+}
+
+/// The lock that is asked about.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Question<'a> {
+    /// The lock's name.
+    pub lock: &'a str,
+    /// Where its record lives.
+    pub store: &'a str,
+    /// The record's key there, in a store that has keys.
+    pub key: Option<&'a str>,
+    /// The next firing, where a schedule is given and has one.
+    pub next: Option<DateTime<Utc>>,
+    /// Whether a schedule is given and has no firing any more.
+    pub ended: bool,
 }
 
 /// The last run, or the one that runs.
@@ -69,18 +89,13 @@ pub struct Last {
 impl Status {
     /// From a record as it stands at `now`.
     #[must_use]
-    pub fn new(
-        lock: &str,
-        store: &str,
-        record: Option<&Record>,
-        now: StoreTime,
-        next: Option<DateTime<Utc>>,
-    ) -> Self {
+    pub fn new(question: &Question<'_>, record: Option<&Record>, now: StoreTime) -> Self {
         let held = record.is_some_and(|record| record.alive(now));
         let mark = record.map(|record| record.mark).filter(|mark| *mark > 0);
         Self {
-            lock: shown(lock),
-            store: store.to_owned(),
+            lock: shown(question.lock),
+            store: question.store.to_owned(),
+            key: question.key.map(shown),
             held,
             holder: record
                 .filter(|_| held)
@@ -88,7 +103,8 @@ impl Status {
             last: record.and_then(|record| last(record, held)),
             token: record.map(|record| record.token).filter(|token| *token > 0),
             mark: mark.map(instant_of),
-            next,
+            next: question.next,
+            ended: question.ended,
         }
     }
 
@@ -118,6 +134,9 @@ impl Status {
         };
         line("lock", &self.lock);
         line("store", &self.store);
+        if let Some(key) = &self.key {
+            line("key", key);
+        }
         match &self.holder {
             Some(holder) => {
                 line("state", "held");
@@ -141,6 +160,8 @@ impl Status {
             if last.attempt > 1 {
                 line("attempt", &last.attempt.to_string());
             }
+        } else {
+            line("result", "never started, as far as the store knows");
         }
         if let Some(token) = self.token {
             line("token", &token.to_string());
@@ -150,6 +171,8 @@ impl Status {
         }
         if let Some(next) = self.next {
             line("next", &instant(next));
+        } else if self.ended {
+            line("next", "never: the schedule has ended");
         }
         out
     }

@@ -158,3 +158,70 @@ fn what_the_schedule_refuses_is_told_by_what_was_given() {
         run.run().assert_code(2).assert_says(words);
     }
 }
+
+#[test]
+fn a_status_tells_the_end_of_a_schedule() {
+    let ended = ["--tz", "UTC", "--cron", "0 0 3 1 1 * 2020"];
+    let redis = RedisServer::start();
+    let out = Solocron::on(&redis, "x").arg("--status").args(ended).run();
+    out.assert_code(0).assert_silent();
+    let text = out.out();
+    assert!(
+        text.lines()
+            .any(|line| line == "next     never: the schedule has ended"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_status_tells_databases_and_prefixes_apart() {
+    let redis = RedisServer::start();
+    let status = |url: &str, prefix: &str| {
+        let run = Solocron::at(url, "x").args(["--key-prefix", prefix]);
+        run.arg("--status")
+            .run()
+            .out()
+            .replace(&redis.url()["redis://".len()..], "AT")
+    };
+    let told = |store: &str, key: &str| {
+        format!(
+            "lock     x\nstore    {store}\nkey      {key}\nstate    free\n\
+             result   never started, as far as the store knows\n"
+        )
+    };
+    let (first, second) = (redis.url(), format!("{}/1", redis.url()));
+    assert_eq!(status(&first, "p"), told("redis AT", "p:{x}"));
+    assert_eq!(status(&second, "p"), told("redis AT database 1", "p:{x}"));
+    assert_eq!(status(&first, "q"), told("redis AT", "q:{x}"));
+}
+
+#[test]
+fn a_directory_that_this_user_cannot_make_has_no_owner_to_run_as() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let open = |mode| {
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+        std::fs::set_permissions(dir.path(), mode).expect("mode");
+    };
+    let binary = dir.path().join("solocron");
+    std::fs::copy(env!("CARGO_BIN_EXE_solocron"), &binary).expect("copy");
+    open(0o555);
+    let url = format!("file://{}/none/solocron", dir.path().display());
+    let mut run = Solocron::program(&binary)
+        .args(["--store", &url])
+        .lock("x")
+        .command(["true"]);
+    if rustix::process::geteuid().is_root() {
+        let other = [
+            "setpriv",
+            "--reuid=65534",
+            "--regid=65534",
+            "--clear-groups",
+        ];
+        run = run.under(other);
+    }
+    let out = run.run();
+    open(0o755);
+    out.assert_code(77)
+        .assert_says(&["that this user can write to"]);
+    assert!(!out.stderr.contains("owner"), "{}", out.stderr);
+}
