@@ -56,7 +56,7 @@ pub const EXAMPLES: [Example; 5] = [
 pub const ENVIRONMENT: [(&str, &str); 8] = [
     (
         "SOLOCRON_...",
-        "every option but those under \"Look only\", in capitals and with underscores, such as SOLOCRON_START_DEADLINE; the command line goes before, and an empty variable counts as unset",
+        "every option but those under \"Look only\", in capitals and with underscores, such as SOLOCRON_START_DEADLINE; the command line goes before, and an empty variable counts as unset. Those for a schedule are ignored in a single run, and those for a single run are ignored in a schedule, with a warning",
     ),
     ("REDIS_URL", "the store, where nothing else names one"),
     ("TZ", "the time zone, where nothing else names one"),

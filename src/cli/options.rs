@@ -170,7 +170,7 @@ pub static OPTIONS: &[Spec] = &[
         env: true,
         default: "REDIS_URL",
         help: "Where the lock lives: redis://HOST, local, ...",
-        more: "redis://USER:PASSWORD@HOST:PORT/DB, rediss:// for TLS, unix:///path.sock, redis-sentinel://HOST,HOST/MASTER/DB, redis-cluster://HOST,HOST (rediss- for both with TLS), local for the instances on this machine, file:///DIR for the same in another directory. \
+        more: "redis://USER:PASSWORD@HOST:PORT/DB, rediss:// for TLS, unix:///path.sock, redis-sentinel://HOST,HOST/MASTER/DB, redis-cluster://HOST,HOST (rediss- for both with TLS), local for the instances of one user on this machine, file:///DIR for the same in another directory. \
                Without --store, --store-file and REDIS_URL, the lock is local at a terminal and an error elsewhere.",
     },
     Spec {
@@ -315,7 +315,7 @@ pub static OPTIONS: &[Spec] = &[
         env: true,
         default: "",
         help: "Start at most once in this period among all hosts: the period of the crontab line",
-        more: "For a crontab line that is the same on many hosts: give the time between two of its firings, such as 5m for */5 or 1d for a daily job. Hosts' clocks may differ by up to a quarter of it.",
+        more: "For a crontab line that is the same on many hosts: give the time between two of its firings, such as 5m for */5 or 1d for a daily job. Hosts' clocks may differ by up to a quarter of it. A run that failed counts as well: no other host tries again in this period.",
     },
     Spec {
         opt: Opt::SkipExitCode,
