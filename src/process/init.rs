@@ -59,10 +59,10 @@ fn serve(inner: i32, blocked: &SignalSet) -> i32 {
         if let Some(status) = reap(inner).status {
             break status;
         }
-        if let Ok(Some(taken)) = sys::take_signal(blocked, None) {
-            if is_for(inner, taken) {
-                let _ = sys::kill(inner, taken.signal);
-            }
+        if let Ok(Some(taken)) = sys::take_signal(blocked, None)
+            && is_for(inner, taken)
+        {
+            let _ = sys::kill(inner, taken.signal);
         }
     };
     end_leftovers(inner, blocked);
