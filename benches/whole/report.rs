@@ -1,5 +1,6 @@
 //! Figures, and the table and JSON of them.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
@@ -51,9 +52,17 @@ struct Row {
     what: String,
     unit: &'static str,
     sample: Sample,
-    ratios: Vec<(String, f64)>,
+    ratios: Vec<Ratio>,
     aim: String,
     met: Option<bool>,
+}
+
+/// How a figure stands to another.
+struct Ratio {
+    to: String,
+    is: f64,
+    /// Whether that is more than was aimed at.
+    over: bool,
 }
 
 /// All that was measured.
@@ -93,7 +102,11 @@ impl Report {
         let ratio = |other: &Sample| sample.median() / other.median();
         let ratios = others
             .iter()
-            .map(|(name, other, _)| ((*name).to_owned(), ratio(other)))
+            .map(|(name, other, most)| Ratio {
+                to: (*name).to_owned(),
+                is: ratio(other),
+                over: most.is_some_and(|most| ratio(other) > most),
+            })
             .collect();
         let aims: Vec<(String, bool)> = others
             .iter()
@@ -112,7 +125,7 @@ impl Report {
         what: String,
         unit: &'static str,
         sample: Sample,
-        ratios: Vec<(String, f64)>,
+        ratios: Vec<Ratio>,
         aim: String,
         met: Option<bool>,
     ) {
@@ -149,7 +162,7 @@ impl Report {
                 "median": row.sample.median(),
                 "p95": row.sample.quantile(0.95),
                 "count": row.sample.0.len(),
-                "ratios": row.ratios.iter().cloned().collect::<std::collections::BTreeMap<_, _>>(),
+                "ratios": row.ratios.iter().map(|ratio| (&ratio.to, ratio.is)).collect::<BTreeMap<_, _>>(),
                 "aim": row.aim,
                 "met": row.met,
             })
@@ -173,7 +186,9 @@ impl Row {
         let ratios: Vec<String> = self
             .ratios
             .iter()
-            .map(|(name, ratio)| format!("{ratio:.2} × {name}"))
+            .map(|Ratio { to, is, over }| {
+                format!("{is:.2} × {to}{}", if *over { " (over)" } else { "" })
+            })
             .collect();
         let line = format!(
             "{:<54} {:>10.3} {:>10} {:<6} {:<7} {:<30} {}",
