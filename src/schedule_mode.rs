@@ -17,7 +17,7 @@ use crate::clock::Woken;
 use crate::event::{Event, Skip};
 use crate::exit::{Exit, Leave};
 use crate::firing::{self, Claimed, Granted, Job, Refused, Standing, Wish, Wishes, instant_of, ms};
-use crate::lock::{OnRunnerLost, Overlap, Patience, Record, Refusal, StoreTime, Wanted};
+use crate::lock::{Boot, Ms, OnRunnerLost, Overlap, Patience, Record, Refusal, StoreTime, Wanted};
 use crate::process::notify::Notifier;
 use crate::process::{self, Caught, Kind, Signal, Signals, suspend_self};
 use crate::schedule::{Agenda, Due, Missed};
@@ -36,6 +36,8 @@ const CONNECT_RETRY: Duration = Duration::from_millis(250);
 const FIRST_LOOK_TIMEOUT: Duration = Duration::from_secs(2);
 /// A clock that goes back by more was set, not steered.
 const SET_BACK: TimeDelta = TimeDelta::seconds(1);
+/// How far this host's clock may run from the store's during a run.
+const CLOCK_TOLERANCE: Duration = Duration::from_secs(2);
 /// With a seconds field, so many firings are told at start.
 const FIRST_TOLD: usize = 3;
 
@@ -63,7 +65,18 @@ struct Claiming<'a> {
 
 struct Running<'a> {
     orders: UnboundedSender<Caught>,
+    /// The store's clock when it granted, and this host's time since boot then.
+    granted: (Ms, Boot),
     task: Task<'a, Finished>,
+}
+
+impl Running<'_> {
+    /// Whether a firing is due by the store's clock too. This host's may have
+    /// been set wrong since, and must not keep back what other hosts have due.
+    fn has_come(&self, firing: DateTime<Utc>, now: Boot) -> bool {
+        let (started, sent) = self.granted;
+        firing.timestamp_millis() <= started + ms(now.saturating_sub(sent) + CLOCK_TOLERANCE)
+    }
 }
 
 enum Happening {
@@ -367,9 +380,15 @@ impl Loop<'_> {
 
     /// A firing has come.
     fn on_due(&mut self, firing: DateTime<Utc>, startup: bool) {
-        if self.run.is_some() {
+        if let Some(run) = &self.run {
             let skip = self.plan.overlap == Overlap::Skip;
-            if skip && self.behind.spend(firing.timestamp_millis()) {
+            let spent = skip
+                && if run.has_come(firing, self.job.clock.boot()) {
+                    self.behind.spend(firing.timestamp_millis())
+                } else {
+                    !self.behind.is_closed()
+                };
+            if spent {
                 self.tell_skip(firing, Skip::Overlapped);
             } else if let Some(older) = self.queued.replace(firing) {
                 self.tell_skip(older, Skip::Superseded);
@@ -463,6 +482,7 @@ impl Loop<'_> {
 
     fn begin_run(&mut self, granted: Granted) {
         let (orders, ordered) = unbounded_channel();
+        let at = (granted.grant.started, granted.sent);
         let retry_before = self.plan.agenda.peek_next(self.now());
         let task = Box::pin(supervisor::run(
             self.job,
@@ -471,7 +491,11 @@ impl Loop<'_> {
             retry_before,
             self.behind,
         ));
-        self.run = Some(Running { orders, task });
+        self.run = Some(Running {
+            orders,
+            granted: at,
+            task,
+        });
         if let Some(running) = &self.run
             && let Some(signal) = self.stopping
         {

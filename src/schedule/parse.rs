@@ -170,6 +170,19 @@ fn every(text: &str) -> Result<Kind, Problem> {
             remedy,
         ));
     };
+    // humantime knows them, and `1M` is too near to `1m`.
+    let no_fixed_length = text
+        .split(|c: char| !c.is_ascii_alphabetic())
+        .any(|unit| unit.starts_with(['M', 'y']) || unit.starts_with("mo"));
+    if no_fixed_length {
+        return Err(form(
+            format!(
+                "@every {} counts months or years, which have no fixed length (minutes are m)",
+                quote(text)
+            ),
+            remedy,
+        ));
+    }
     if duration < Duration::from_secs(1) || duration.subsec_nanos() != 0 {
         return Err(form(
             format!("@every {} is not in whole seconds, 1 or more", quote(text)),

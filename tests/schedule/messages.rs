@@ -216,8 +216,16 @@ const WHOLE_MESSAGES: &[(&str, &str)] = &[
     ),
     ("@every soon", "@every \"soon\" is no duration; write"),
     (
-        "@every 200years",
-        "@every \"200years\" is longer than 100 years; write",
+        "@every 6000w",
+        "@every \"6000w\" is longer than 100 years; write",
+    ),
+    (
+        "@every 1M",
+        "@every \"1M\" counts months or years, which have no fixed length (minutes are m); write",
+    ),
+    (
+        "@every 1h 2years",
+        "@every \"1h 2years\" counts months or years, which have no fixed length (minutes are m); write",
     ),
     (
         "0 0 30 2 *",
