@@ -8,6 +8,9 @@ use crate::firing::OnStop;
 use crate::lock::lease::KILL_AFTER;
 use crate::process::{Kind, Signal};
 
+/// A key within this time after the same key is meant as a second one.
+const DOUBLE_KEY: Duration = Duration::from_secs(2);
+
 /// Something to do to the command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
@@ -30,6 +33,7 @@ pub struct Ladder {
     kill_at: Option<Duration>,
     cause: Option<StopCause>,
     signal: Option<Signal>,
+    key_at: Option<Duration>,
     killed: bool,
 }
 
@@ -50,6 +54,7 @@ impl Ladder {
             kill_at: None,
             cause: None,
             signal: None,
+            key_at: None,
             killed: false,
         }
     }
@@ -80,6 +85,17 @@ impl Ladder {
                     OnStop::Finish => Step::LetFinish,
                 })
             }
+        }
+    }
+
+    /// A key at the terminal that sends a stop signal. Programs that live with
+    /// it (a prompt, a pager) see it many times: it counts as the second only
+    /// right after the first.
+    pub fn on_key(&mut self, signal: Signal, now: Duration) -> Option<Step> {
+        let last = self.key_at.replace(now);
+        match last {
+            Some(last) if now > last + DOUBLE_KEY && !self.killed => Some(Step::Forward),
+            _ => self.on_signal(signal, now),
         }
     }
 
@@ -182,6 +198,18 @@ mod tests {
             assert!(ladder.killed() && ladder.must_clear());
             assert_eq!(ladder.on_signal(Signal::TERM, s(103)), None);
         }
+    }
+
+    #[test]
+    fn a_key_is_a_second_one_only_right_after_the_first() {
+        let mut prompt = ladder(OnStop::Forward, None, None);
+        for now in [101, 110, 120] {
+            assert_eq!(prompt.on_key(Signal::INT, s(now)), Some(Step::Forward));
+        }
+        assert_eq!(prompt.on_key(Signal::INT, s(121)), Some(Step::Kill));
+        let mut told = ladder(OnStop::Forward, None, None);
+        told.on_key(Signal::INT, s(101));
+        assert_eq!(told.on_signal(Signal::TERM, s(150)), Some(Step::Kill));
     }
 
     #[test]

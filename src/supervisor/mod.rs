@@ -20,7 +20,7 @@ use crate::event::{Event, Skip, StopCause};
 use crate::exit::{self, Exit, Leave};
 use crate::firing::{Granted, Job, instant_of, ms, seconds, sleep_until};
 use crate::lock::{Action, Beat, BeatReply, Boot, Extent, Holder, Loss, Lost, Ms, Wanted};
-use crate::process::{self, Caught, Child, Ended, Kind, Signal, StartError};
+use crate::process::{self, Caught, Child, Ended, Kind, Origin, Signal, StartError};
 use crate::store::StoreError;
 
 /// How long after a stop the rest of the command's group may take to end
@@ -458,7 +458,11 @@ impl<'a> Run<'a> {
             Kind::Stop | Kind::Message => {}
         }
         self.note_signal(caught);
-        let step = self.ladder.on_signal(signal, self.job.clock.running());
+        let now = self.job.clock.running();
+        let step = match caught.origin {
+            Origin::Kernel => self.ladder.on_key(signal, now),
+            Origin::User { .. } => self.ladder.on_signal(signal, now),
+        };
         if signal.kind() == Kind::Stop {
             self.job.tell(&Event::StopSignal {
                 signal: signal.to_string(),

@@ -127,7 +127,12 @@ fn ignored_ones_stay_ignored() {
 fn stopped_command_acts_on_term() {
     let word = unique();
     let mut child = start(&mut probe(&["sleep", &word]));
-    until("it sleeps", || having(&word).len() == 2);
+    // Not before it has executed its program: until then the probe waits for it.
+    let sleeps = |pid: &i32| {
+        let name = std::fs::read_to_string(format!("/proc/{pid}/comm"));
+        name.is_ok_and(|name| name == "sleep\n")
+    };
+    until("it sleeps", || having(&word).iter().any(sleeps));
     let own = pid_of(&child);
     for pid in having(&word).into_iter().filter(|pid| *pid != own) {
         send(pid, Signal::STOP);
