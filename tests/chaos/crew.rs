@@ -25,6 +25,8 @@ const SKEWS: [(&str, Us); 8] = [
 pub enum State {
     Runs(Running),
     Frozen(Running),
+    /// told to stop; it must have stopped at this instant
+    Leaving(Running, Us),
     /// to be started again
     Down,
 }
@@ -118,7 +120,7 @@ impl Instance {
         let thawed = self.note_thaw();
         let state = std::mem::replace(&mut self.state, State::Down);
         let (State::Runs(mut run) | State::Frozen(mut run)) = state else {
-            panic!("{} is down", self.label);
+            panic!("{} does not run", self.label);
         };
         if whole {
             for one in run.started() {
@@ -129,29 +131,41 @@ impl Instance {
         (self.life(yard, &mut run), thawed)
     }
 
-    /// Tells it to stop and waits; fails when it does not end, or not well.
-    pub fn end(&mut self, yard: &Yard) -> Result<Life, String> {
+    /// Tells it to stop.
+    pub fn tell_to_stop(&mut self) {
         let state = std::mem::replace(&mut self.state, State::Down);
-        let State::Runs(mut run) = state else {
-            panic!("{} does not run", self.label);
+        self.state = match state {
+            State::Runs(run) => {
+                run.signal(Signal::TERM);
+                State::Leaving(run, now_us() + self.job.takes.1 + 3 * SECOND)
+            }
+            other => other,
         };
-        run.signal(Signal::TERM);
-        let longest = self.job.takes.1 + 3 * SECOND;
-        let longest = Duration::from_micros(u64::try_from(longest).expect("a span"));
-        let ended = crate::support::eventually(longest, || run.has_ended());
+    }
+
+    /// The life of one that was told to stop, once it has; an error when it does
+    /// not in time, or not well.
+    pub fn has_left(&mut self, yard: &Yard) -> Option<Result<Life, String>> {
+        let State::Leaving(run, by) = &mut self.state else {
+            return None;
+        };
+        let (ended, late) = (run.has_ended(), now_us() > *by);
+        if !ended && !late {
+            return None;
+        }
+        let State::Leaving(mut run, _) = std::mem::replace(&mut self.state, State::Down) else {
+            return None;
+        };
         let life = self.life(yard, &mut run);
-        if !ended {
-            return Err(format!(
-                "{} did not stop: {:?}",
-                self.label,
-                life.lines.last()
-            ));
-        }
-        let out = run.wait(Duration::ZERO);
-        if out.code() != 0 {
-            return Err(format!("{} ended with {}", self.label, out.code()));
-        }
-        Ok(life)
+        let label = &self.label;
+        Some(if ended {
+            match run.wait(Duration::ZERO).code() {
+                0 => Ok(life),
+                code => Err(format!("{label} ended with {code}")),
+            }
+        } else {
+            Err(format!("{label} did not stop: {:?}", life.lines.last()))
+        })
     }
 
     fn life(&self, yard: &Yard, run: &mut Running) -> Life {

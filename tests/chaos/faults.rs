@@ -2,7 +2,7 @@
 
 use crate::crew::{Instance, State, Yard};
 use crate::dice::Dice;
-use crate::facts::{Facts, Fault, Forgot, Loss, MILLI, Span, Us};
+use crate::facts::{Facts, Fault, Forgot, Life, Loss, MILLI, Span, Us};
 use crate::ground::Ground;
 use crate::resource::now_us;
 use crate::support::Mode;
@@ -61,7 +61,8 @@ pub struct Scene {
     pub dice: Dice,
     pub facts: Facts,
     pub failures: Vec<String>,
-    undo: Vec<(Us, Undo)>,
+    /// when, what, and the end of which fault it is
+    undo: Vec<(Us, Undo, Option<usize>)>,
     /// indices of instances whose network is not well
     shaky: Vec<usize>,
     /// the store itself is not well
@@ -93,11 +94,14 @@ impl Scene {
         loop {
             let now = now_us();
             let due = |at: Us| all || at <= now;
-            let Some(index) = self.undo.iter().position(|(at, _)| due(*at)) else {
+            let Some(index) = self.undo.iter().position(|(at, ..)| due(*at)) else {
                 break;
             };
-            let (_, undo) = self.undo.swap_remove(index);
+            let (_, undo, fault) = self.undo.swap_remove(index);
             self.put_right(undo);
+            if let Some(fault) = fault {
+                self.facts.faults[fault].span.to = now_us();
+            }
         }
         if let Ground::Watched(failing) = &mut self.ground
             && let Some(loss) = failing.look()
@@ -105,6 +109,10 @@ impl Scene {
             self.facts.losses.push(loss);
         }
         for index in 0..self.crew.len() {
+            if let Some(left) = self.crew[index].has_left(&self.yard) {
+                self.note_left(left);
+                self.start_later(index);
+            }
             if self.crew[index].has_failed() {
                 let life = self.crew[index].bury(&self.yard);
                 let last = life.lines.last().map(|line| line.text.clone());
@@ -113,6 +121,14 @@ impl Scene {
                 self.facts.lives.push(life);
                 self.start(index);
             }
+        }
+    }
+
+    /// An instance that was told to stop is gone.
+    pub fn note_left(&mut self, left: Result<Life, String>) {
+        match left {
+            Ok(life) => self.facts.lives.push(life),
+            Err(text) => self.failures.push(text),
         }
     }
 
@@ -177,7 +193,13 @@ impl Scene {
         for (kind, weight) in kinds {
             if luck <= weight {
                 let from = now_us();
+                let undos = self.undo.len();
                 if let Some((lasts, text)) = self.fault(kind) {
+                    if self.undo.len() > undos
+                        && let Some((.., fault)) = self.undo.last_mut()
+                    {
+                        *fault = Some(self.facts.faults.len());
+                    }
                     let span = Span {
                         from,
                         to: now_us() + lasts,
@@ -250,11 +272,8 @@ impl Scene {
                 Some((self.start_later(index), label))
             }
             "TERM" => {
-                match self.crew[index].end(&self.yard) {
-                    Ok(life) => self.facts.lives.push(life),
-                    Err(text) => self.failures.push(text),
-                }
-                Some((self.start_later(index), label))
+                self.crew[index].tell_to_stop();
+                Some((0, label))
             }
             "kill -9 command" => {
                 self.crew[index].kill_command();
@@ -269,7 +288,7 @@ impl Scene {
                 let lasts = self.dice.between(micros(shortest), micros(longest));
                 let lasts = Us::try_from(lasts).expect("a span");
                 self.crew[index].freeze(whole);
-                self.undo.push((now_us() + lasts, Undo::Thaw(index)));
+                self.undo.push((now_us() + lasts, Undo::Thaw(index), None));
                 Some((lasts, label))
             }
         }
@@ -277,7 +296,7 @@ impl Scene {
 
     fn start_later(&mut self, index: usize) -> Us {
         let after = self.span(100, 4_000);
-        self.undo.push((now_us() + after, Undo::Start(index)));
+        self.undo.push((now_us() + after, Undo::Start(index), None));
         after
     }
 
@@ -312,7 +331,7 @@ impl Scene {
             _ => "all".to_owned(),
         };
         self.shaky.extend(&which);
-        self.undo.push((now_us() + lasts, Undo::Pass(which)));
+        self.undo.push((now_us() + lasts, Undo::Pass(which), None));
         Some((lasts, text))
     }
 
@@ -342,15 +361,15 @@ impl Scene {
             }
             ("memory full", ground) => {
                 ground.fill(true)?;
-                self.undo.push((now_us() + lasts, Undo::Empty));
+                self.undo.push((now_us() + lasts, Undo::Empty, None));
             }
             ("SIGSTOP Redis", Ground::Single(server)) => {
                 server.pause();
-                self.undo.push((now_us() + lasts, Undo::Resume));
+                self.undo.push((now_us() + lasts, Undo::Resume, None));
             }
             ("Redis restarted, memory kept", Ground::Single(server)) => {
                 server.kill();
-                self.undo.push((now_us() + lasts, Undo::Restart));
+                self.undo.push((now_us() + lasts, Undo::Restart, None));
             }
             ("Redis restarted, memory lost", Ground::Single(server)) => {
                 let from = now_us();
@@ -362,21 +381,18 @@ impl Scene {
                 self.facts.losses.push(Loss {
                     job: None,
                     forgot: Forgot::All,
-                    span: Span {
-                        from,
-                        to: now_us() + lasts,
-                    },
+                    span: Span { from, to: now_us() },
                 });
-                self.undo.push((now_us() + lasts, Undo::Restart));
+                self.undo.push((now_us() + lasts, Undo::Restart, None));
             }
             ("kill -9 master", Ground::Watched(failing)) => {
                 failing.kill_master();
-                self.undo.push((now_us() + lasts, Undo::Revive));
+                self.undo.push((now_us() + lasts, Undo::Revive, None));
                 return Some((lasts, note));
             }
             ("SIGSTOP master", Ground::Watched(failing)) => {
                 failing.freeze_master();
-                self.undo.push((now_us() + lasts, Undo::Revive));
+                self.undo.push((now_us() + lasts, Undo::Revive, None));
                 return Some((lasts, note));
             }
             (FAILOVER, Ground::Watched(failing)) => {

@@ -22,7 +22,7 @@ mod table;
 #[path = "../store/watched.rs"]
 mod watched;
 
-use crate::crew::Instance;
+use crate::crew::{Instance, State};
 use crate::dice::Dice;
 use crate::facts::{Facts, Freeze, Job, MILLI, SECOND, Span};
 use crate::faults::Scene;
@@ -192,25 +192,19 @@ fn finish(
     stalls: &Stalls,
     window: Span,
 ) -> (Facts, Vec<String>) {
-    let yard = scene.yard;
-    let ends: Vec<_> = std::thread::scope(|scope| {
-        let yard = &yard;
-        let crew = scene
-            .crew
-            .iter_mut()
-            .filter_map(|one| one.running().is_some().then_some(one));
-        let all: Vec<_> = crew.map(|one| scope.spawn(move || one.end(yard))).collect();
-        all.into_iter()
-            .map(|one| one.join().expect("no panic"))
-            .collect()
-    });
-    let mut facts = scene.facts;
-    for end in ends {
-        match end {
-            Ok(life) => facts.lives.push(life),
-            Err(text) => scene.failures.push(text),
+    for one in &mut scene.crew {
+        one.tell_to_stop();
+    }
+    for index in 0..scene.crew.len() {
+        while matches!(scene.crew[index].state, State::Leaving(..)) {
+            if let Some(left) = scene.crew[index].has_left(&scene.yard) {
+                scene.note_left(left);
+            } else {
+                std::thread::sleep(STEP);
+            }
         }
     }
+    let mut facts = scene.facts;
     if let Ground::Watched(failing) = &scene.ground {
         facts.losses.extend(failing.unsettled());
     }

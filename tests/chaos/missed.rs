@@ -34,7 +34,10 @@ impl Case<'_> {
         if says(&["busy", "overlapped"]) && self.was_held(firing) {
             return Some(HELD);
         }
-        if says(&["unsure", "before_first"]) && self.had_forgotten(firing) {
+        let unsure = |one: &&Told| one.reason == "unsure" || one.reason == "before_first";
+        if let Some(last) = told.iter().filter(unsure).map(|one| one.at).max()
+            && self.had_forgotten(firing, last)
+        {
             return Some(UNSURE);
         }
         if says(&["orphaned", "replaces"]) {
@@ -98,13 +101,14 @@ impl Case<'_> {
         })
     }
 
-    /// Whether the store forgot the job after it had last been told of it.
-    fn had_forgotten(&self, firing: Us) -> bool {
+    /// Whether the store had forgotten the job when it said so, after it had
+    /// last been told of an earlier firing.
+    fn had_forgotten(&self, firing: Us, said: Us) -> bool {
         let granted = self.runs.iter().map(Run::granted);
         let since = granted.filter(|at| *at < firing).max().unwrap_or(0);
         self.forgot_anything(Span {
             from: since - SLACK,
-            to: self.asked(firing).to,
+            to: said.max(self.asked(firing).to),
         })
     }
 
