@@ -214,109 +214,118 @@ fn lost_replies_to_heartbeat_and_release_cost_nothing() {
     assert_eq!(firings(&witness.starts()), [due, due + 3_000]);
 }
 
-/// A run that ends while the store is away for three seconds of its nine seconds' lease.
-fn ends_while_the_store_is_away(policy: &str) {
-    let mut redis = RedisServer::options().persistent().start();
+#[test]
+fn instances_that_sleep_over_the_instant_start_the_firing_once_when_they_wake() {
+    let redis = RedisServer::start();
+    let witness = Witness::default();
+    let before = soon(secs(2));
+    let due = before + 2_000;
+    let make = || {
+        Solocron::on(&redis, "x")
+            .args(at(&[before, due]))
+            .command(witness.job(":"))
+    };
+    let fleet = Fleet::of(&["a", "b", "c"], make);
+    witness.wait_starts(1, secs(6));
+    sleep_until(due - 300);
+    let all = |signal| {
+        for label in fleet.labels() {
+            fleet.member(&label).signal(signal);
+        }
+    };
+    all(Signal::STOP);
+    sleep_until(due + 2_500);
+    all(Signal::CONT);
+    let woken = f64_of(now_ms());
+    let start = witness.wait_starts(2, secs(4))[1].clone();
+    assert!(
+        start.at < woken + 1_000.0,
+        "{} ms after waking",
+        start.at - woken
+    );
+    std::thread::sleep(secs(1));
+    fleet.stop();
+    assert_eq!(firings(&witness.starts()), [before, due]);
+}
+
+#[test]
+fn a_runner_that_sleeps_past_its_lease_leaves_the_next_firing_to_another() {
+    let redis = RedisServer::start();
+    let witness = Witness::default();
+    let due = soon(secs(2));
+    let later = due + 4_000;
+    let make = || {
+        let run = Solocron::on(&redis, "x").args(at(&[due, later])).args([
+            "--ttl",
+            "2s",
+            "--kill-after",
+            "300ms",
+        ]);
+        run.command(
+            witness.job("i=0; while [ $i -lt 40 ]; do w tick; sleep 0.05; i=$((i+1)); done"),
+        )
+    };
+    let fleet = Fleet::of(&["a", "b"], make);
+    let start = witness.wait_starts(1, secs(6))[0].clone();
+    std::thread::sleep(ms(500));
+    let frozen = fleet.member(&start.label);
+    let started = frozen.started();
+    frozen.signal(Signal::STOP);
+    for one in &started {
+        support::proc::signal(one.pid, Signal::STOP);
+    }
+    let next = witness.wait_starts(2, secs(6))[1].clone();
+    assert_ne!(next.label, start.label);
+    assert!(
+        next.at < f64_of(later + 500),
+        "{} ms late",
+        next.at - f64_of(later)
+    );
+    // The other one runs when this one wakes.
+    std::thread::sleep(ms(500));
+    frozen.signal(Signal::CONT);
+    for one in &started {
+        support::proc::signal(one.pid, Signal::CONT);
+    }
+    let woken = f64_of(now_ms());
+    wait_until(secs(3), "the other one ends by itself", || {
+        witness.of("end").iter().any(|end| end.label == next.label)
+    });
+    let ticks = witness.of("tick");
+    let last = ticks
+        .iter()
+        .rfind(|tick| tick.label == start.label)
+        .expect("ticks")
+        .at
+        - woken;
+    assert!(last < 500.0, "it worked on for {last} ms");
+    let told = fleet.member(&start.label).stderr();
+    assert!(told.contains("lock lost"), "{told}");
+    fleet.stop();
+    assert_eq!(firings(&witness.starts()), [due, later]);
+    assert_eq!(redis.record("x")["token"], next.token.to_string());
+}
+
+#[test]
+fn a_server_that_throws_away_keys_is_warned_about_once() {
+    let redis = RedisServer::options()
+        .args(&["--maxmemory-policy", "allkeys-lru", "--maxmemory", "100mb"])
+        .start();
     let witness = Witness::default();
     let due = soon(secs(2));
     let make = || {
-        let run = Solocron::on(&redis, "x")
-            .args(at(&[due, due + 5_000]))
-            .args(["--ttl", "9s", "--on-runner-lost", policy]);
-        run.command(witness.job("sleep 1"))
+        let all = [due, due + 1_000, due + 2_000];
+        Solocron::on(&redis, "x")
+            .args(at(&all))
+            .command(witness.job(":"))
     };
     let fleet = Fleet::of(&["a", "b"], make);
-    witness.wait_starts(1, secs(6));
-    sleep_until(due + 600);
-    redis.kill();
-    sleep_until(due + 3_600);
-    redis.start_again();
-    wait_until(secs(2), "the end is told", || {
-        redis.record("x")["state"] == "done"
-    });
-    let starts = witness.wait_starts(2, secs(4));
-    assert!(
-        starts[1].at < f64_of(due + 6_000),
-        "{} ms late",
-        starts[1].at - f64_of(due + 5_000)
-    );
-    sleep_until(due + 6_500);
-    let messages = fleet.messages();
-    fleet.stop();
-    assert_eq!(firings(&witness.starts()), [due, due + 5_000]);
-    assert!(!messages.contains("could not be freed"), "{messages}");
-}
-
-#[test]
-fn the_end_of_a_run_is_told_once_the_store_is_back() {
-    ends_while_the_store_is_away("skip");
-}
-
-#[test]
-fn what_has_ended_while_the_store_was_away_is_not_run_again() {
-    ends_while_the_store_is_away("rerun");
-}
-
-#[test]
-fn a_firing_that_falls_due_while_the_lock_is_being_freed_is_started() {
-    let mut redis = RedisServer::options().persistent().start();
-    let witness = Witness::default();
-    let due = soon(secs(2));
-    let run = Solocron::on(&redis, "x")
-        .args(at(&[due, due + 2_000]))
-        .args(["--ttl", "9s"]);
-    let mut fleet = Fleet::default();
-    fleet.join("a", run.command(witness.job("sleep 1")));
-    witness.wait_starts(1, secs(6));
-    sleep_until(due + 600);
-    redis.kill();
-    sleep_until(due + 3_000);
-    redis.start_again();
-    witness.wait_starts(2, secs(2));
-    fleet.stop();
-    assert_eq!(firings(&witness.starts()), [due, due + 2_000]);
-}
-
-#[test]
-fn a_stop_does_not_wait_for_a_store_that_is_away() {
-    let mut redis = RedisServer::start();
-    let witness = Witness::default();
-    let due = soon(secs(2));
-    let run = Solocron::on(&redis, "x")
-        .args(at(&[due]))
-        .args(["--ttl", "30s"]);
-    let mut run = run.command(witness.job("sleep 0.5")).spawn();
-    witness.wait_starts(1, secs(6));
-    redis.kill();
-    wait_until(secs(2), "it has ended", || run.stderr().contains("ended"));
-    std::thread::sleep(secs(2));
-    assert!(
-        !run.stderr().contains("could not be freed"),
-        "{}",
-        run.stderr()
-    );
-    run.signal(Signal::TERM);
-    run.wait(ms(1_700)).assert_code(0).assert_clean();
-}
-
-#[test]
-fn a_single_run_frees_its_lock_after_a_short_failure() {
-    let mut redis = RedisServer::options().persistent().start();
-    let witness = Witness::default();
-    let end = witness.path("end");
-    let line = format!(
-        "while [ ! -e '{}' ]; do sleep 0.02; done; exit 3",
-        end.display()
-    );
-    let mut run = Solocron::on(&redis, "x")
-        .command(witness.job(&line))
-        .spawn();
-    witness.wait_starts(1, secs(5));
-    redis.kill();
-    std::fs::write(&end, "").expect("file");
-    wait_until(secs(2), "it has ended", || witness.of("end").len() == 1);
-    std::thread::sleep(ms(100));
-    redis.start_again();
-    run.wait(secs(3)).assert_code(3);
-    assert_eq!(redis.record("x")["state"], "failed");
+    witness.wait_starts(3, secs(8));
+    for (label, out) in fleet.stop() {
+        let warnings = out
+            .stderr
+            .lines()
+            .filter(|line| line.contains("allkeys-lru"));
+        assert_eq!(warnings.count(), 1, "{label}: {}", out.stderr);
+    }
 }
