@@ -8,6 +8,7 @@ use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use tempfile::TempDir;
 
 /// How a server is started.
@@ -351,9 +352,23 @@ impl Drop for RedisServer {
 /// When the machine has none.
 #[must_use]
 pub fn free_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
-    listener.local_addr().expect("own address").port()
+    // Each port once in a process, and none that the kernel gives to outgoing
+    // connections: between this look and the server's bind nobody takes it. A
+    // cluster node has another one 10,000 above.
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let base = std::process::id().wrapping_mul(131);
+    for _ in 0..PORTS {
+        let step = NEXT.fetch_add(1, Ordering::Relaxed);
+        let port = FIRST_PORT + (base.wrapping_add(step) % PORTS) as u16;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+    panic!("no free port");
 }
+
+const FIRST_PORT: u16 = 10_000;
+const PORTS: u32 = 10_000;
 
 /// Servers of other versions that `tests/run` could fetch: label and program. May be empty.
 #[must_use]
